@@ -1,0 +1,69 @@
+// cape.attention: exact multi-head attention with rotary positions,
+// O = softmax(R(phi) Q (R(phi) K)' * scale + mask) V, forward and backward, in double and float.
+module;
+#include <cstdint>
+#include <limits>
+export module cape.attention;
+import cape.core;
+
+export namespace cape {
+
+/// The tensors of one call, all row-major. A tensor of queries is batch x q_length x heads*head_dim:
+/// element (b, i, h, c) at [(b * q_length + i) * heads*head_dim + h * head_dim + c]; keys, values and
+/// the output likewise.
+template <class T>
+struct AttentionInput {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t q_length = 0;
+  std::int64_t k_length = 0;
+  std::int64_t head_dim = 0; ///< even when there are angles
+  const T* q = nullptr;
+  const T* k = nullptr;
+  const T* v = nullptr;
+  /// Angles of the queries and keys, or null for plain attention (both or neither). Shared by the
+  /// batch. angle_heads = 1: length x head_dim/2, the same for every head; angle_heads = heads:
+  /// length x heads*head_dim/2, head h takes its own head_dim/2 columns.
+  const T* q_angles = nullptr;
+  const T* k_angles = nullptr;
+  std::int64_t angle_heads = 1;
+  /// batch x k_length, 0 = this key is padding; null: no key is. A row whose keys are all padding
+  /// gives 0 and gradient 0; what a padded key or value holds (NaN too) has no influence.
+  const std::uint8_t* key_mask = nullptr;
+  T scale = std::numeric_limits<T>::quiet_NaN(); ///< NaN: 1/sqrt(head_dim)
+};
+
+/// Gradients, each of its tensor's shape; a null one is not computed. Angle gradients need k and q.
+template <class T>
+struct AttentionGradient {
+  T* q = nullptr;
+  T* k = nullptr;
+  T* v = nullptr;
+  T* q_angles = nullptr;
+  T* k_angles = nullptr;
+};
+
+/// out: batch x q_length x heads*head_dim. log_sum_exp: batch x heads x q_length or null (-inf for a
+/// fully masked row). Never holds an L x L buffer. Same bits for any number of threads. Errors:
+/// invalid_argument for a null pointer, dim_mismatch for an odd head_dim with angles.
+/// O(batch heads q_length k_length head_dim).
+template <class T>
+void attention_forward(const AttentionInput<T>& in, T* out, T* log_sum_exp, Run& run);
+
+/// Gradients of sum(d_out * out). out and log_sum_exp are those of attention_forward.
+template <class T>
+void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_sum_exp,
+                        const T* d_out, const AttentionGradient<T>& gradient, Run& run);
+
+/// The scaled scores without softmax: batch x heads x q_length x k_length; masked keys get -inf.
+template <class T>
+void attention_scores(const AttentionInput<T>& in, T* scores, Run& run);
+
+extern template void attention_forward<double>(const AttentionInput<double>&, double*, double*, Run&);
+extern template void attention_forward<float>(const AttentionInput<float>&, float*, float*, Run&);
+extern template void attention_backward<double>(const AttentionInput<double>&, const double*, const double*, const double*, const AttentionGradient<double>&, Run&);
+extern template void attention_backward<float>(const AttentionInput<float>&, const float*, const float*, const float*, const AttentionGradient<float>&, Run&);
+extern template void attention_scores<double>(const AttentionInput<double>&, double*, Run&);
+extern template void attention_scores<float>(const AttentionInput<float>&, float*, Run&);
+
+} // namespace cape

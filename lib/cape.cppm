@@ -1,0 +1,12 @@
+// import cape; gives every stage.
+export module cape;
+export import cape.core;
+export import cape.graph;
+export import cape.simulate;
+export import cape.preprocess;
+export import cape.dag;
+export import cape.hyperbolic;
+export import cape.rotary;
+export import cape.attention;
+export import cape.evaluate;
+export import cape.pipeline;

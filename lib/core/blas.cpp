@@ -1,0 +1,71 @@
+// Debian's OpenBLAS picks its kernels from a table of CPU models and takes a slow one for a CPU
+// that is newer than the table. The choice is made again here, from what the CPU can do.
+module;
+#include <cstdlib>
+#include <cstring>
+#include <string>
+module cape.core;
+
+extern "C" {
+char* openblas_get_config(void);
+char* openblas_get_corename(void);
+void openblas_set_num_threads(int);
+void gotoblas_dynamic_init(void);
+void gotoblas_dynamic_quit(void);
+}
+
+namespace cape {
+namespace {
+
+// The best kernel that this CPU could run, by OpenBLAS's name; null to leave it to OpenBLAS.
+const char* best_kernel() {
+#if defined(__x86_64__)
+  __builtin_cpu_init(); // a constructor may run before the compiler's own initialisation
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512cd"))
+    return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return nullptr;
+}
+
+constexpr const char* variable = "OPENBLAS_CORETYPE";
+
+// OpenBLAS's kernels of one instruction set are alike: no switch inside a group.
+int group(const char* kernel) {
+  for (const char* name : {"SkylakeX", "Cooperlake", "SapphireRapids"})
+    if (std::strcmp(kernel, name) == 0) return 3;
+  for (const char* name : {"Haswell", "Zen", "Excavator"})
+    if (std::strcmp(kernel, name) == 0) return 2;
+  return 1;
+}
+
+// Runs when the library is loaded, before or after OpenBLAS's own constructor (which does nothing
+// when a kernel is already there). The environment of the process is left as it was.
+[[gnu::constructor]] void choose_kernel() {
+  const char* best = best_kernel();
+  if (best == nullptr || std::getenv(variable) != nullptr) return;
+  gotoblas_dynamic_init();
+  if (group(openblas_get_corename()) != group(best)) {
+    gotoblas_dynamic_quit();
+    setenv(variable, best, 1);
+    gotoblas_dynamic_init();
+    unsetenv(variable);
+  }
+  openblas_set_num_threads(1); // our own loops are the parallel ones
+}
+
+} // namespace
+
+BlasInfo blas_info() {
+  BlasInfo info;
+  info.library = openblas_get_config();
+  info.kernel = openblas_get_corename();
+  const char* best = best_kernel();
+  info.cpu_best = best != nullptr && group(info.kernel.c_str()) != group(best) ? best : info.kernel;
+  info.chosen_by_user = std::getenv(variable) != nullptr;
+  return info;
+}
+
+} // namespace cape

@@ -1,0 +1,299 @@
+// cape.core: what every stage shares and nothing of what a stage does: status codes and errors,
+// matrix views and owning matrices, the description of options, counter-based random numbers, and
+// the run context (seed, threads, progress, cancellation).
+module;
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <variant>
+#include <vector>
+export module cape.core;
+
+export namespace cape {
+
+inline constexpr int version_major = 0;
+inline constexpr int version_minor = 1;
+inline constexpr int version_patch = 0;
+
+// ---------------------------------------------------------------------------------------- errors
+
+/// Why a call failed. The values are pinned: the C ABI returns them as they are.
+enum class Status : std::int32_t {
+  ok = 0,
+  internal = 1,
+  invalid_argument = 2,
+  dim_mismatch = 3,
+  out_of_memory = 4,
+  not_converged = 5,
+  cancelled = 6,
+  io = 7,
+  bad_format = 8,
+  unsupported = 9,
+  bad_state = 10
+};
+
+/// The pinned name of a status, e.g. "invalid_argument"; "unknown" for any other value.
+std::string_view status_name(Status status) noexcept;
+
+/// The only exception that the library throws on purpose. what() names the argument, the value
+/// that was given and what would be right.
+class Error : public std::runtime_error {
+public:
+  Error(Status code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Status code() const noexcept { return code_; }
+
+private:
+  Status code_;
+};
+
+/// rows * cols as a count of elements; Error(invalid_argument) if either is negative or the
+/// product does not fit, before anything is allocated. `what` names the object in the message.
+std::int64_t checked_size(std::int64_t rows, std::int64_t cols, std::string_view what);
+
+// -------------------------------------------------------------------------------------- matrices
+
+enum class Layout : std::int32_t { col_major = 0, row_major = 1 };
+
+/// A borrowed dense matrix. `ld` is the distance, in elements, between the starts of neighbouring
+/// columns (col_major) or rows (row_major).
+template <class T>
+struct BasicMatrixView {
+  const T* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t ld = 0;
+  Layout layout = Layout::col_major;
+
+  const T& operator()(std::int64_t i, std::int64_t j) const {
+    return layout == Layout::col_major ? data[j * ld + i] : data[i * ld + j];
+  }
+};
+using MatrixView = BasicMatrixView<double>;
+
+/// An owning dense matrix, column-major without gaps (ld == rows), zero when created.
+template <class T>
+class BasicMatrix {
+public:
+  BasicMatrix() = default;
+  BasicMatrix(std::int64_t rows, std::int64_t cols)
+      : rows_(rows), cols_(cols),
+        values_(static_cast<std::size_t>(checked_size(rows, cols, "matrix"))) {}
+
+  std::int64_t rows() const noexcept { return rows_; }
+  std::int64_t cols() const noexcept { return cols_; }
+  std::int64_t size() const noexcept { return rows_ * cols_; }
+  bool empty() const noexcept { return values_.empty(); }
+  T* data() noexcept { return values_.data(); }
+  const T* data() const noexcept { return values_.data(); }
+  T* column(std::int64_t j) noexcept { return values_.data() + j * rows_; }
+  const T* column(std::int64_t j) const noexcept { return values_.data() + j * rows_; }
+  T& operator()(std::int64_t i, std::int64_t j) noexcept {
+    return values_[static_cast<std::size_t>(j * rows_ + i)];
+  }
+  const T& operator()(std::int64_t i, std::int64_t j) const noexcept {
+    return values_[static_cast<std::size_t>(j * rows_ + i)];
+  }
+  BasicMatrixView<T> view() const noexcept {
+    return {values_.data(), rows_, cols_, rows_, Layout::col_major};
+  }
+  operator BasicMatrixView<T>() const noexcept { return view(); }
+  bool operator==(const BasicMatrix&) const = default;
+
+private:
+  std::int64_t rows_ = 0;
+  std::int64_t cols_ = 0;
+  std::vector<T> values_;
+};
+using Matrix = BasicMatrix<double>;
+
+/// A borrowed sparse matrix, compressed along columns (col_major: CSC) or rows (row_major: CSR).
+/// `offsets` has one entry more than there are columns (rows); `indices` are the row (column)
+/// numbers, strictly increasing inside each column (row).
+/// An R dgCMatrix of genes x cells is, without a copy, the row_major form of cells x genes.
+struct SparseView {
+  const double* values = nullptr;
+  const std::int32_t* indices = nullptr;
+  const std::int64_t* offsets = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  Layout layout = Layout::col_major;
+
+  std::int64_t outer() const { return layout == Layout::col_major ? cols : rows; }
+  std::int64_t inner() const { return layout == Layout::col_major ? rows : cols; }
+  std::int64_t nonzeros() const { return outer() > 0 ? offsets[outer()] : 0; }
+};
+
+/// An owning sparse matrix in one of the two compressed forms.
+struct SparseMatrix {
+  std::vector<double> values;
+  std::vector<std::int32_t> indices;
+  std::vector<std::int64_t> offsets;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  Layout layout = Layout::col_major;
+
+  SparseView view() const {
+    return {values.data(), indices.data(), offsets.data(), rows, cols, layout};
+  }
+};
+
+/// Throw unless a view is usable: dimensions not negative, their product representable, data not
+/// null where there are elements, ld at least the length of a column (row). `name` is the argument.
+void check_view(const MatrixView& view, std::string_view name);
+/// The same for a float matrix.
+void check_view(const BasicMatrixView<float>& view, std::string_view name);
+/// The same for a sparse view: offsets start at 0 and do not fall, indices in range and increasing.
+/// O(nonzeros).
+void check_view(const SparseView& view, std::string_view name);
+/// Throw Error(invalid_argument) with the place of the first NaN or infinity and their count.
+void check_finite(const MatrixView& view, std::string_view name);
+
+/// A column-major copy of a view.
+Matrix to_matrix(const MatrixView& view);
+
+// --------------------------------------------------------------------------------------- options
+
+/// An option with a closed set of named values, bound to the field of an options struct.
+struct Choice {
+  std::vector<std::string_view> names;
+  std::function<std::int32_t()> get;
+  std::function<void(std::int32_t)> set;
+};
+
+/// One option: its key ("dag.lambda"), the field it is bound to, the range, what it does, and the
+/// equation or section of the paper (or the design note) that it comes from. The default is
+/// whatever the field of a newly made struct holds: there is no second place for it.
+struct OptionField {
+  std::string_view name;
+  std::variant<double*, std::int64_t*, bool*, Choice> value;
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool open_min = false; ///< min itself is not allowed
+  bool open_max = false; ///< max itself is not allowed
+  bool automatic = false; ///< NaN (double) or -1 (integer) means: chosen by the stage, see doc
+  std::string_view doc;
+  std::string_view source;
+};
+using OptionFields = std::vector<OptionField>;
+
+/// Bind an enum field. The enumerators must be 0, 1, 2, ... in the order of the names.
+template <class Enum>
+Choice choice(Enum& field, std::initializer_list<std::string_view> names) {
+  return {names, [&field] { return static_cast<std::int32_t>(field); },
+          [&field](std::int32_t i) { field = static_cast<Enum>(i); }};
+}
+
+/// Throw Error(invalid_argument) naming the first option that is out of its range, its value and
+/// the range.
+void check_options(const OptionFields& fields);
+/// "[0, 1)" and the like, or the names of a choice; for messages and documentation.
+std::string option_range(const OptionField& field);
+/// "double", "integer", "logical" or "choice".
+std::string_view option_type(const OptionField& field);
+
+// --------------------------------------------------------------------------------- random numbers
+
+/// Counter-based random numbers (Philox 4x64-10): the stream is a pure function of the seed and the
+/// key, so that work can be cut among any number of threads without changing a bit. The transforms
+/// are our own (no std::*_distribution), so that the standard library does not matter.
+class Rng {
+public:
+  /// A stream of its own for every (seed, key...). At most six key parts.
+  explicit Rng(std::uint64_t seed, std::initializer_list<std::uint64_t> key = {});
+
+  std::uint64_t bits();
+  double uniform();                       ///< in the open interval (0, 1)
+  double uniform(double low, double high); ///< in (low, high)
+  double normal();                        ///< standard normal, by inversion: one number from one draw
+  double exponential();                   ///< rate 1
+  double gumbel();                        ///< standard Gumbel (location 0, scale 1)
+  double gamma(double shape);             ///< scale 1
+  std::int64_t poisson(double mean);
+  std::int64_t negative_binomial(double mean, double dispersion); ///< variance mean + dispersion*mean^2
+  std::int64_t integer(std::int64_t n);   ///< uniform in 0 .. n-1, without bias
+  std::vector<std::int64_t> permutation(std::int64_t n);
+
+private:
+  void refill();
+  std::uint64_t key_[2];
+  std::uint64_t counter_[4];
+  std::uint64_t block_[4];
+  int used_ = 4;
+};
+
+/// A 64-bit FNV-1a hash, to name streams ("dag.init") and to key them by content.
+std::uint64_t hash(std::string_view text) noexcept;
+std::uint64_t hash(std::span<const double> values) noexcept;
+
+// ------------------------------------------------------------------------------------------- run
+
+/// What a long computation tells while it runs. `stage` must outlive the run (a literal does).
+struct Progress {
+  std::string_view stage; ///< "dag", "dag.refine", "embed"
+  std::int64_t step = 0;  ///< steps done
+  std::int64_t total = 0; ///< steps in all; 0 when not known
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  double constraint = std::numeric_limits<double>::quiet_NaN(); ///< h(A) in Step I
+};
+/// Called on the thread that started the computation and on no other; return false to cancel.
+using ProgressFunction = std::function<bool(const Progress&)>;
+
+/// The context of one computation: seed, threads, progress. Every long function takes one.
+/// Results depend on the seed and never on the number of threads.
+class Run {
+public:
+  /// threads >= 1, else Error(invalid_argument).
+  explicit Run(std::uint64_t seed = 1, int threads = 1, ProgressFunction progress = {});
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  std::uint64_t seed() const noexcept { return seed_; }
+  int threads() const noexcept { return threads_; }
+
+  /// Say where we are. On the owner's thread, at most every 50 ms (and at the last step), calls the
+  /// progress function; throws Error(cancelled) once that has returned false. Cheap: call it often.
+  void report(const Progress& progress);
+  /// report() again what was last reported: for loops inside a step. Callable from any thread;
+  /// threads other than the owner's only look whether the run was cancelled.
+  void poll();
+
+  /// body(i) for i in 0 .. n-1 on up to threads() threads; each i must write only what is its own.
+  /// The first exception of a body reaches the caller. Polls between the bodies.
+  void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& body);
+
+private:
+  void call_progress();
+  std::uint64_t seed_;
+  int threads_;
+  ProgressFunction progress_;
+  std::thread::id owner_;
+  Progress last_;
+  std::chrono::steady_clock::time_point next_call_;
+  std::atomic<bool> cancelled_{false};
+};
+
+// ------------------------------------------------------------------------------------------ build
+
+/// The linear algebra underneath, as found at run time.
+struct BlasInfo {
+  std::string library;   ///< OpenBLAS's own configuration string
+  std::string kernel;    ///< the kernel in use, e.g. "SkylakeX"
+  std::string cpu_best;  ///< the best kernel that this CPU could run
+  bool chosen_by_user = false; ///< OPENBLAS_CORETYPE was set by the user and respected
+};
+BlasInfo blas_info();
+
+/// Version, compiler, BLAS, SIMD target and threads on one line each.
+std::string build_info();
+/// A short id of the sources that this library was built from (or the version when not known).
+std::string_view build_id() noexcept;
+
+} // namespace cape

@@ -1,0 +1,77 @@
+module;
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <variant>
+module cape.core;
+
+namespace cape {
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  double back = 0;
+  for (int digits = 1; digits <= 17; ++digits) { // the shortest form that reads back the same
+    std::snprintf(text, sizeof text, "%.*g", digits, value);
+    std::sscanf(text, "%lf", &back);
+    if (back == value || value != value) break;
+  }
+  return text;
+}
+
+} // namespace
+
+std::string_view option_type(const OptionField& field) {
+  static constexpr std::string_view names[] = {"double", "integer", "logical", "choice"};
+  return names[field.value.index()];
+}
+
+std::string option_range(const OptionField& field) {
+  if (const auto* c = std::get_if<Choice>(&field.value)) {
+    std::string text = "one of";
+    for (std::size_t i = 0; i < c->names.size(); ++i)
+      text += (i ? ", \"" : " \"") + std::string(c->names[i]) + "\"";
+    return text;
+  }
+  if (std::holds_alternative<bool*>(field.value)) return "true or false";
+  const bool below = std::isinf(field.min), above = std::isinf(field.max);
+  std::string text = std::string(below || field.open_min ? "(" : "[") +
+                     (below ? "-inf" : number(field.min)) + ", " +
+                     (above ? "inf" : number(field.max)) + (above || field.open_max ? ")" : "]");
+  if (field.automatic)
+    text += std::holds_alternative<double*>(field.value) ? ", or NaN for the automatic choice"
+                                                         : ", or -1 for the automatic choice";
+  return text;
+}
+
+void check_options(const OptionFields& fields) {
+  for (const OptionField& f : fields) {
+    double value = 0;
+    if (const auto* d = std::get_if<double*>(&f.value)) {
+      value = **d;
+      if (f.automatic && std::isnan(value)) continue;
+    } else if (const auto* n = std::get_if<std::int64_t*>(&f.value)) {
+      value = static_cast<double>(**n);
+      if (f.automatic && **n == -1) continue;
+    } else if (const auto* c = std::get_if<Choice>(&f.value)) {
+      const std::int32_t i = c->get();
+      if (i < 0 || i >= static_cast<std::int32_t>(c->names.size()))
+        throw Error(Status::invalid_argument, std::string(f.name) + " has the value number " +
+                                                  std::to_string(i) + "; it must be " +
+                                                  option_range(f));
+      continue;
+    } else {
+      continue;
+    }
+    const bool ok = std::isfinite(value) && (f.open_min ? value > f.min : value >= f.min) &&
+                    (f.open_max ? value < f.max : value <= f.max);
+    if (!ok)
+      throw Error(Status::invalid_argument, std::string(f.name) + " is " + number(value) +
+                                                "; it must lie in " + option_range(f));
+  }
+}
+
+} // namespace cape

@@ -1,0 +1,71 @@
+module;
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/partitioner.h>
+#include <oneapi/tbb/task_arena.h>
+#include <string>
+#include <thread>
+#include <utility>
+module cape.core;
+
+namespace cape {
+namespace {
+
+constexpr auto poll_interval = std::chrono::milliseconds(50);
+
+} // namespace
+
+Run::Run(std::uint64_t seed, int threads, ProgressFunction progress)
+    : seed_(seed), threads_(threads), progress_(std::move(progress)),
+      owner_(std::this_thread::get_id()), next_call_(std::chrono::steady_clock::now()) {
+  if (threads < 1)
+    throw Error(Status::invalid_argument,
+                "threads is " + std::to_string(threads) + "; it must be at least 1");
+}
+
+void Run::call_progress() {
+  next_call_ = std::chrono::steady_clock::now() + poll_interval;
+  if (progress_ && !progress_(last_)) cancelled_ = true;
+}
+
+void Run::report(const Progress& progress) {
+  if (std::this_thread::get_id() == owner_) {
+    const bool new_stage = progress.stage != last_.stage;
+    last_ = progress;
+    const bool last_step = progress.total > 0 && progress.step == progress.total;
+    if (new_stage || last_step || std::chrono::steady_clock::now() >= next_call_) call_progress();
+  }
+  if (cancelled_) throw Error(Status::cancelled, "cancelled by the progress callback");
+}
+
+void Run::poll() {
+  if (std::this_thread::get_id() == owner_ && std::chrono::steady_clock::now() >= next_call_)
+    call_progress();
+  if (cancelled_) throw Error(Status::cancelled, "cancelled by the progress callback");
+}
+
+void Run::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& body) {
+  if (threads_ == 1 || n < 2) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      poll();
+      body(i);
+    }
+    return;
+  }
+  tbb::task_arena arena(threads_);
+  arena.execute([&] {
+    tbb::parallel_for(
+        std::int64_t{0}, n,
+        [&](std::int64_t i) {
+          poll();
+          body(i);
+        },
+        tbb::simple_partitioner{});
+  });
+}
+
+} // namespace cape

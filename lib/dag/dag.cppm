@@ -1,0 +1,106 @@
+// cape.dag (Step I): a weighted causal DAG over the columns of a table, by a generalised nonlinear
+// structural equation model under an acyclicity constraint (paper, sec_DAG), with the corrections of
+// docs/method.md. A[m,n] is m -> n.
+module;
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+export module cape.dag;
+import cape.core;
+import cape.graph;
+
+export namespace cape {
+
+/// The structural equation model.
+enum class Sem : std::int32_t {
+  mlp,    ///< z_j = x_j - MLP_j(x), gated per edge (model G, the default)
+  linear, ///< z = x - xA
+  paper,  ///< z = f(x)(I - A), f shared by all columns, scale fixed by the log-Jacobian
+  literal ///< the paper's objective word for word; collapses to A = 0, kept to show that it does
+};
+/// The smooth acyclicity measure h.
+enum class Constraint : std::int32_t {
+  expm,  ///< tr exp(A o A) - M (paper, eq_OptDAG)
+  logdet ///< -log det(I - A o A), for spectral radius below 1
+};
+enum class Refine : std::int32_t { automatic, never, always };
+enum class Missing : std::int32_t {
+  fail, ///< NaN in the table is an error
+  mask  ///< a NaN adds nothing to the loss and enters other equations at its column's mean
+};
+
+struct DagOptions {
+  Sem sem = Sem::mlp;
+  Constraint constraint = Constraint::expm;
+  Refine refine = Refine::automatic; ///< automatic: always for up to 20 non-constant columns and sem mlp
+  bool standardize = false;          ///< scale columns to unit variance and use the likelihood of unequal variances
+  Missing missing = Missing::fail;
+  double lambda = std::numeric_limits<double>::quiet_NaN(); ///< L1 weight; automatic: 0.02 mlp, 0.1 linear and paper, 1 literal
+  double l2 = 0.005;       ///< ridge on the weights of the MLPs
+  double threshold = 0.2;  ///< tau: smaller |A| are pruned
+  std::int64_t hidden = 10; ///< units of an effect's MLP
+  std::int64_t epochs = 100;
+  std::int64_t batch_size = 128;
+  double learning_rate = 1e-2; ///< peak; falls to 2 % of it along a cosine
+  double rho_growth = 3.0;     ///< the penalty's factor, every rho_interval epochs at most
+  std::int64_t rho_interval = 5;
+  double rho_max = 1e16;
+  double h_tolerance = 1e-8;   ///< converged when h is at most this
+  double refine_t = 3.0;       ///< a parent stays if dropping it raises the held-out error by t >= this
+  std::int64_t refine_window = 3; ///< positions that the insertion search tries to either side
+  std::int64_t refine_hidden = 32;
+  std::int64_t refine_epochs = 100;
+};
+OptionFields fields(DagOptions& options);
+
+/// One epoch of the augmented Lagrangian.
+struct DagEpoch {
+  std::int64_t epoch = 0; ///< from 1
+  double loss = 0;        ///< reconstruction + kl + L1 + L2 + rho/2 h^2 + alpha h
+  double reconstruction = 0; ///< -E log p(X|Z) up to constants
+  double kl = 0;             ///< KL(q(Z|X) || N(0, I)) up to constants: 1/2 sum_j mean z_j^2 (0 in the log likelihood form)
+  double h = 0;
+  double rho = 0;
+  double alpha = 0;
+};
+
+struct Dag {
+  Matrix weights;   ///< M x M, before pruning; zero diagonal. Model G: norms (>= 0); linear and paper: signed
+  Matrix sign;      ///< M x M in {-1, 0, 1}: direction in which the effect moves with the cause
+  Matrix statistic; ///< M x M t statistics of the refinement (0 where not tested); empty if not refined
+  Digraph graph;    ///< what is returned as the DAG: pruned, acyclic; edge weights are `weights`, signed by `sign`
+  std::vector<std::int64_t> order; ///< a topological order of graph
+  std::vector<DagEpoch> history;
+  bool converged = false; ///< h <= h_tolerance at the end
+  bool refined = false;
+  double h = 0;           ///< h of the unpruned weights
+  double lambda = 0;      ///< the L1 weight that was used
+  double threshold = 0;
+  double effective_threshold = 0; ///< the smallest |weight| that was kept (threshold if none)
+  std::int64_t n_removed_for_acyclicity = 0;
+  std::vector<double> center, scale;     ///< applied to the columns before learning
+  std::vector<std::int64_t> constant;    ///< columns without variance: kept as isolated nodes
+  std::vector<Edge> collinear;           ///< exactly collinear pairs (weight: their correlation)
+  std::vector<std::string> warnings;     ///< sentences for the user
+};
+
+/// Learn a DAG over the columns of x (N x M, observations x features).
+/// Needs N >= 10 and M >= 1 with at least 1 column that varies, else Error(invalid_argument); values
+/// must be finite (NaN allowed when options.missing is mask). Columns without variance end up
+/// isolated. A permutation of the columns permutes the result and changes nothing else: the columns
+/// are put in an order of their content before learning. Same seed, same bits, for any number of
+/// threads. O(epochs (N M^2 hidden + N/batch M^3)) for model G.
+/// Paper: eq_OptDAG, eq_lossdag; docs/method.md for the departures.
+Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
+
+/// The same fit cut at another threshold (tau >= 0), without training again; always acyclic.
+Dag prune(const Dag& dag, double tau);
+
+/// h(A) and, if gradient is not null, dh/dA (M x M). A square and finite. expm: never overflows to
+/// infinity: beyond exp(700) the value is capped at the largest finite number and the gradient's
+/// direction kept. logdet: Error(invalid_argument) if the spectral radius of A o A is >= 1.
+/// O(M^3).
+double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
+
+} // namespace cape

@@ -1,0 +1,91 @@
+// cape.graph: weighted directed graphs, as Step I learns them and Step II embeds them.
+// A[m,n] is m -> n everywhere: the row is the cause, the column the effect.
+module;
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+export module cape.graph;
+import cape.core;
+
+export namespace cape {
+
+struct Edge {
+  std::int64_t from = 0; ///< the cause
+  std::int64_t to = 0;   ///< the effect
+  double weight = 0;
+  bool operator==(const Edge&) const = default;
+};
+
+/// A weighted directed graph on nodes 0 .. size()-1: at most one edge per ordered pair, no loops, no
+/// zero weights; weights may be negative. Edges are stored in rows (causes), sorted by (from, to).
+class Digraph {
+public:
+  Digraph() = default;
+  /// A graph without edges. Error(invalid_argument) if nodes < 0.
+  explicit Digraph(std::int64_t nodes);
+  /// From edges in any order. Error(invalid_argument) for an end outside the graph, a loop, a pair
+  /// given twice, or a weight that is not finite; edges of weight 0 are left out. O(E log E).
+  Digraph(std::int64_t nodes, std::vector<Edge> edges);
+  /// From a square adjacency matrix with a zero diagonal, A[m,n] = weight of m -> n.
+  static Digraph from_adjacency(const MatrixView& a);
+
+  std::int64_t size() const noexcept { return nodes_; }
+  const std::vector<Edge>& edges() const noexcept { return edges_; }
+  /// The edges out of a node, by rising effect.
+  std::span<const Edge> out(std::int64_t node) const {
+    return {edges_.data() + offsets_[static_cast<std::size_t>(node)],
+            edges_.data() + offsets_[static_cast<std::size_t>(node) + 1]};
+  }
+  /// The dense M x M adjacency matrix.
+  Matrix adjacency() const;
+  /// The same graph with its nodes renumbered: node i of this becomes node to[i].
+  Digraph renumbered(std::span<const std::int64_t> to) const;
+  bool operator==(const Digraph&) const = default;
+
+private:
+  std::int64_t nodes_ = 0;
+  std::vector<Edge> edges_;
+  std::vector<std::int64_t> offsets_{0};
+};
+
+/// Causes before effects (Kahn; the smallest free node first). Error(invalid_argument) if there is a
+/// cycle. O(M log M + E).
+std::vector<std::int64_t> topological_order(const Digraph& graph);
+bool is_acyclic(const Digraph& graph);
+
+/// Edges with |weight| > tau, and of those the ones that close no cycle with stronger ones: edges
+/// enter from the strongest down, and one that would close a cycle is left out. The result is
+/// acyclic at any tau >= 0, and every edge left out is the weakest of a cycle (design note,
+/// method (i) 15).
+struct AcyclicProjection {
+  Digraph graph;
+  std::int64_t n_below_threshold = 0; ///< edges removed by tau
+  std::vector<Edge> removed;          ///< edges removed for acyclicity, strongest first
+};
+AcyclicProjection project_acyclic(const Digraph& graph, double tau);
+
+/// Stationary vector of the random walk from effects to their causes, restarted with probability w
+/// (paper, eq_gregariousness): P[n,m] = |A[m,n]| / sum_m |A[m,n]|; a node without causes, for which
+/// the paper divides by zero, restarts everywhere alike. Positive, sums to 1; larger means causally
+/// more general. 0 < restart < 1. O(E log(1/eps) / restart).
+std::vector<double> pagerank(const Digraph& graph, double restart = 0.15);
+
+/// Pairs (m, n, w) with n reachable from m in 1..hops directed steps, n != m, and w the largest
+/// product of |weights| over such paths (weights above 1 count as 1). Sorted by (from, to).
+std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops);
+
+/// Largest product of min(|weight|, 1) over all directed paths, M x M; 0 where there is no path, 1
+/// on the diagonal. O(M (M log M + E)).
+Matrix best_path_strengths(const Digraph& graph);
+
+/// Shortest distances over the undirected graph when an edge costs hop_cost - ln min(|weight|, 1)
+/// (embedding design note A1); +inf where not connected. An infinite hop_cost counts hops.
+/// M x M, symmetric. O(M (M log M + E)), parallel.
+Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run);
+
+/// Numbers of the nodes in an order that depends on the graph alone and not on how its nodes are
+/// numbered, except among nodes that the graph does not tell apart (colour refinement on weights).
+std::vector<std::int64_t> canonical_order(const Digraph& graph);
+
+} // namespace cape

@@ -1,0 +1,67 @@
+// cape.pipeline: preprocess, Step I, II and III in one call, and the registry of all their options.
+module;
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+export module cape.pipeline;
+import cape.core;
+import cape.graph;
+import cape.simulate;
+import cape.preprocess;
+import cape.dag;
+import cape.hyperbolic;
+import cape.rotary;
+
+export namespace cape {
+
+/// The options of every stage.
+struct Options {
+  PreprocessOptions preprocess;
+  DagOptions dag;
+  EmbedOptions embed;
+  RotaryOptions rotary;
+  GraphOptions graph; ///< simulation of a graph
+  DataOptions data;   ///< simulation of data
+};
+/// The registry: all options, in pipeline order ("preprocess.", "dag.", "embed.", "rotary.",
+/// "simulate."). Bound to `options`, which must outlive it.
+OptionFields fields(Options& options);
+
+/// Set an option by its key from text ("0.02", "true", "linear", "nan" for automatic). Error
+/// (invalid_argument) naming the key, the value and what would be right; `options` is then unchanged.
+void set_option(Options& options, std::string_view key, std::string_view value);
+
+/// Everything that a run gives.
+struct Fit {
+  Dag dag;
+  Embedding embedding;
+  Matrix angles; ///< M x d
+};
+
+/// Steps I to III on a table of observations x features.
+Fit fit(const MatrixView& x, const Options& options, Run& run);
+
+/// Preprocess, then Steps I to III.
+struct CountsFit {
+  Preprocessed data;
+  Fit fit;
+};
+CountsFit fit_counts(const SparseView& counts, const Options& options, Run& run);
+
+/// Steps II and III on a graph that the user brings.
+struct GraphFit {
+  Embedding embedding;
+  Matrix angles;
+};
+GraphFit fit_graph(const Digraph& graph, const Options& options, Run& run);
+
+/// What a fit of n observations x m features will need. Seconds are a rough figure for one thread of
+/// a present CPU, from the flop counts; bytes are the largest working set, the table included.
+struct Estimate {
+  double bytes = 0;
+  double seconds = 0;
+};
+Estimate estimate(std::int64_t n, std::int64_t m, const Options& options);
+
+} // namespace cape

@@ -1,0 +1,39 @@
+// cape.rotary (Step III): points of the Poincare ball as angles of a rotary position encoding (paper,
+// sec_position). Coordinates are interleaved: pair t of a vector is (v[2t], v[2t+1]), counted from 0.
+module;
+#include <cstdint>
+#include <numbers>
+#include <span>
+export module cape.rotary;
+import cape.core;
+
+export namespace cape {
+
+struct RotaryOptions {
+  double scale = std::numbers::pi / 4; ///< c: angles are c times ball coordinates
+};
+OptionFields fields(RotaryOptions& options);
+
+/// phi = scale * e: M x d from ball coordinates M x d (paper, after eq attention). Error
+/// (invalid_argument) if a row's norm is not below 1 or scale is not positive and finite.
+Matrix rotary_angles(const MatrixView& ball, double scale = std::numbers::pi / 4);
+
+/// R(phi) v for every row: v L x D with D even, angles L x D/2 (paper, eq_R, eq_rotary_matrix_a).
+/// Error(dim_mismatch) otherwise, with both numbers. Finite input gives finite output. O(L D).
+Matrix rotate(const MatrixView& v, const MatrixView& angles);
+/// R(phi)' v: the inverse, which is also the gradient of rotate() with respect to v.
+Matrix rotate_back(const MatrixView& v, const MatrixView& angles);
+
+/// The score q' R(phi_n - phi_m) k of one pair (paper, eq attention). q, k of length D, angles D/2.
+double rotary_score(std::span<const double> q, std::span<const double> k,
+                    std::span<const double> phi_m, std::span<const double> phi_n);
+
+/// A+ and A- = -A+ (paper, eq_upperA, eq_lowerA): the score lies between them for |phi| <= pi/4.
+struct ScoreBounds {
+  double upper;
+  double lower;
+};
+ScoreBounds rotary_bounds(std::span<const double> q, std::span<const double> k,
+                          std::span<const double> phi_m, std::span<const double> phi_n);
+
+} // namespace cape
