@@ -104,3 +104,19 @@ Dag prune(const Dag& dag, double tau);
 double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
 
 } // namespace cape
+
+// Not exported: what the implementation units of this stage share.
+namespace cape {
+
+/// design/refinement: the order of model G, an insertion search on cross-fitted error, backward
+/// elimination by paired held-out tests. x: N x M, columns centred (and scaled to unit variance when
+/// unequal_variances), none constant; weights: M x M of model G.
+struct Refinement {
+  Matrix statistic;                ///< M x M: t of every edge that was kept, and of the last test of a dropped one (may be below refine_t); 0 where not tested
+  std::vector<Edge> kept;          ///< edges that stay; weight = t
+  std::vector<std::int64_t> order; ///< the order found
+};
+Refinement refine(const Matrix& x, const Matrix& weights, bool unequal_variances,
+                  const DagOptions& options, Run& run);
+
+} // namespace cape
