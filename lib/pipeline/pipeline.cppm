@@ -15,8 +15,16 @@ import cape.rotary;
 
 export namespace cape {
 
+/// Seed and threads, for callers that keep everything in one set of options.
+struct RunOptions {
+  std::int64_t seed = 1;
+  std::int64_t threads = 1;
+};
+OptionFields fields(RunOptions& options);
+
 /// The options of every stage.
 struct Options {
+  RunOptions run;
   PreprocessOptions preprocess;
   DagOptions dag;
   EmbedOptions embed;
@@ -24,7 +32,7 @@ struct Options {
   GraphOptions graph; ///< simulation of a graph
   DataOptions data;   ///< simulation of data
 };
-/// The registry: all options, in pipeline order ("preprocess.", "dag.", "embed.", "rotary.",
+/// The registry: all options, in pipeline order ("run.", "preprocess.", "dag.", "embed.", "rotary.",
 /// "simulate."). Bound to `options`, which must outlive it.
 OptionFields fields(Options& options);
 

@@ -1,0 +1,371 @@
+/* cape.h: the C interface of CAPE, causality-aware positional encoding of non-sequential features.
+ *
+ * In short
+ *   cape_options* options = NULL;
+ *   cape_result* result = NULL;
+ *   cape_matrix_view x = CAPE_MATRIX_VIEW(values, n_rows, n_cols);   // observations x features
+ *   if (cape_options_new(&options) == CAPE_OK && cape_fit(&result, &x, options) == CAPE_OK) ...
+ *   else fprintf(stderr, "%s\n", cape_last_error());
+ *   cape_result_free(result);
+ *   cape_options_free(options);
+ *
+ * Conventions
+ *  - Every function returns a cape_status unless it is shown to return something else. Its results
+ *    come through the first arguments; on failure handles are set to NULL and counts to 0, and
+ *    buffers are not touched. No exception and no longjmp crosses this interface.
+ *  - cape_last_error() tells why the calling thread's last failing call failed: it names the argument,
+ *    its value and what would be right. The text belongs to the library and stays valid until that
+ *    thread's next failing call.
+ *  - Ownership can be read from the signature. A handle written through a `cape_x** out` is yours:
+ *    free it with cape_x_free(), which accepts NULL. A handle written through a `const cape_x** out`
+ *    is borrowed from the object that it came from. Buffers are always the caller's, and their
+ *    dimensions are passed along: a wrong one is CAPE_DIM_MISMATCH, and nothing is written.
+ *  - Inputs are read during the call and not kept.
+ *  - Output matrices are column-major without gaps (element (i, j) at [j * n_rows + i]); inputs may be
+ *    of either layout. Tables are observations (cells) x features (genes). A[m, n] is the weight of
+ *    m -> n: the row is the cause. Node numbers count from 0.
+ *  - Structs that cross the interface begin with struct_size = sizeof(the struct). A smaller one, of
+ *    an older client, has its missing fields defaulted (as input) or left out (as output); a larger
+ *    one is refused with CAPE_UNSUPPORTED.
+ *  - Same seed, same library, same kernel of the CPU: same bits, for any number of threads. Between
+ *    releases only statistical equality is promised.
+ *  - Different threads may use different handles at once. One handle may be read by many threads.
+ *  - Life cycle: everything here is experimental until version 1.0; the SONAME changes with the ABI.
+ */
+#ifndef CAPE_CAPE_H
+#define CAPE_CAPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CAPE_VERSION_MAJOR 0
+#define CAPE_VERSION_MINOR 1
+#define CAPE_VERSION_PATCH 0
+#define CAPE_ABI_VERSION 0
+
+#if defined(__GNUC__) && !defined(CAPE_API)
+#define CAPE_API __attribute__((visibility("default")))
+#elif !defined(CAPE_API)
+#define CAPE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------ status */
+
+typedef enum cape_status {
+  CAPE_OK = 0,
+  CAPE_INTERNAL = 1,
+  CAPE_INVALID_ARGUMENT = 2,
+  CAPE_DIM_MISMATCH = 3,
+  CAPE_OUT_OF_MEMORY = 4,
+  CAPE_NOT_CONVERGED = 5, /* reserved; a usable result that has not converged is CAPE_OK: ask it */
+  CAPE_CANCELLED = 6,
+  CAPE_IO = 7,
+  CAPE_BAD_FORMAT = 8,
+  CAPE_UNSUPPORTED = 9,
+  CAPE_BAD_STATE = 10 /* not a handle of this type, or one already freed (best effort) */
+} cape_status;
+
+/* "invalid_argument" and the like; "unknown" for other numbers. Never NULL. */
+CAPE_API const char* cape_status_name(cape_status status);
+/* Why this thread's last failing call failed; "" if none has. Never NULL. */
+CAPE_API const char* cape_last_error(void);
+
+/* ------------------------------------------------------------------------------------- build */
+
+/* CAPE_ABI_VERSION of the library: compare it with the header's. */
+CAPE_API uint32_t cape_abi_version(void);
+CAPE_API const char* cape_version_string(void);
+/* A short id of the sources of the library. */
+CAPE_API const char* cape_build_id(void);
+/* Version, compiler, BLAS and its kernel, SIMD target, threads: one per line. */
+CAPE_API const char* cape_build_info(void);
+/* The kernel of the BLAS in use and the best that this CPU could run. */
+CAPE_API const char* cape_blas_kernel(void);
+CAPE_API const char* cape_blas_best_kernel(void);
+/* Compare GEMM on odd shapes with a plain loop: CAPE_INTERNAL and a message if they disagree. */
+CAPE_API cape_status cape_self_test(void);
+
+/* ------------------------------------------------------------------------------------- views */
+
+enum { CAPE_COL_MAJOR = 0, CAPE_ROW_MAJOR = 1 };
+
+/* A borrowed dense matrix. ld: distance in elements between the starts of neighbouring columns
+ * (CAPE_COL_MAJOR) or rows (CAPE_ROW_MAJOR). */
+typedef struct cape_matrix_view {
+  size_t struct_size;
+  const double* data;
+  int64_t n_rows, n_cols, ld;
+  int32_t layout;
+} cape_matrix_view;
+/* A column-major matrix without gaps. */
+#define CAPE_MATRIX_VIEW(data, n_rows, n_cols) \
+  {sizeof(cape_matrix_view), (data), (n_rows), (n_cols), (n_rows), CAPE_COL_MAJOR}
+
+/* A borrowed sparse matrix: CSC (CAPE_COL_MAJOR) or CSR (CAPE_ROW_MAJOR). offsets has n_cols + 1
+ * (n_rows + 1) entries; indices rise inside each column (row). An R dgCMatrix of genes x cells is, as
+ * it is, the CAPE_ROW_MAJOR form of cells x genes (its 32-bit offsets widened). */
+typedef struct cape_sparse_view {
+  size_t struct_size;
+  const double* values;
+  const int32_t* indices;
+  const int64_t* offsets;
+  int64_t n_rows, n_cols;
+  int32_t layout;
+} cape_sparse_view;
+
+/* ----------------------------------------------------------------------------------- options */
+
+/* All options of all stages, by key ("dag.lambda", "embed.dims", "run.seed", ...). The registry is
+ * the library's only source of defaults, ranges and documentation. */
+typedef struct cape_options cape_options;
+
+CAPE_API cape_status cape_options_new(cape_options** out);
+CAPE_API void cape_options_free(cape_options* options);
+CAPE_API cape_status cape_options_clone(cape_options** out, const cape_options* options);
+
+/* Set an option. CAPE_INVALID_ARGUMENT for an unknown key, another type, or a value out of range; the
+ * options are then unchanged. NaN (f64) and -1 (i64) mean "automatic" where the registry says so.
+ * set_str takes the name of a choice; set_text takes the text form of any type. */
+CAPE_API cape_status cape_options_set_f64(cape_options* options, const char* key, double value);
+CAPE_API cape_status cape_options_set_i64(cape_options* options, const char* key, int64_t value);
+CAPE_API cape_status cape_options_set_bool(cape_options* options, const char* key, int value);
+CAPE_API cape_status cape_options_set_str(cape_options* options, const char* key, const char* value);
+CAPE_API cape_status cape_options_set_text(cape_options* options, const char* key, const char* value);
+CAPE_API cape_status cape_options_get_f64(double* out, const cape_options* options, const char* key);
+CAPE_API cape_status cape_options_get_i64(int64_t* out, const cape_options* options, const char* key);
+CAPE_API cape_status cape_options_get_bool(int* out, const cape_options* options, const char* key);
+/* The text belongs to the library and stays valid for ever. */
+CAPE_API cape_status cape_options_get_str(const char** out, const cape_options* options, const char* key);
+
+/* One entry of the registry. All texts belong to the library and stay valid for ever. */
+typedef struct cape_option_desc {
+  size_t struct_size;
+  const char* key;
+  const char* type;          /* "double", "integer", "logical" or "choice" */
+  const char* default_value; /* in the text form of cape_options_set_text */
+  const char* range;
+  const char* doc;
+  const char* source; /* the equation or section of the paper, or the design note */
+} cape_option_desc;
+CAPE_API size_t cape_option_count(void);
+CAPE_API cape_status cape_option_info(cape_option_desc* out, size_t index);
+
+/* Called on the thread that made the call and on no other, at most every 50 ms; return non-zero to
+ * cancel, and the call returns CAPE_CANCELLED. loss and constraint may be NaN, total 0: not known. */
+typedef struct cape_progress {
+  size_t struct_size;
+  const char* stage;
+  int64_t step, total;
+  double loss, constraint;
+} cape_progress;
+typedef int (*cape_progress_fn)(const cape_progress* progress, void* ctx);
+CAPE_API cape_status cape_options_set_progress(cape_options* options, cape_progress_fn fn, void* ctx);
+
+/* ------------------------------------------------------------------------------- preprocessing */
+
+/* Kept cells x kept features, transformed ("preprocess." options; paper, supp_preprocess). */
+typedef struct cape_table cape_table;
+
+CAPE_API cape_status cape_preprocess(cape_table** out, const cape_matrix_view* counts,
+                                     const cape_options* options);
+CAPE_API cape_status cape_preprocess_sparse(cape_table** out, const cape_sparse_view* counts,
+                                            const cape_options* options);
+CAPE_API void cape_table_free(cape_table* table);
+CAPE_API cape_status cape_table_size(int64_t* n_rows_out, int64_t* n_cols_out, const cape_table* table);
+CAPE_API cape_status cape_table_values(double* out, int64_t n_rows, int64_t n_cols, const cape_table* table);
+/* Which rows (columns) of the input were kept: n_rows (n_cols) numbers, rising. */
+CAPE_API cape_status cape_table_rows(int64_t* out, int64_t n, const cape_table* table);
+CAPE_API cape_status cape_table_cols(int64_t* out, int64_t n, const cape_table* table);
+
+/* The n columns with the largest variance, as rising numbers. */
+CAPE_API cape_status cape_most_variable(int64_t* out, int64_t n, const cape_matrix_view* x);
+CAPE_API cape_status cape_most_variable_sparse(int64_t* out, int64_t n, const cape_sparse_view* x);
+
+/* --------------------------------------------------------------------------- Step I: the DAG */
+
+typedef struct cape_dag cape_dag;
+
+/* Learn a DAG over the columns of x ("dag." options; paper, eq_OptDAG). x: at least 10 observations
+ * and 2 columns that vary; finite, except NaN with dag.missing = "mask". */
+CAPE_API cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, const cape_options* options);
+/* A graph that the caller brings: square, zero diagonal, finite; cycles are allowed, for Step II. */
+CAPE_API cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency);
+CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
+                                         const int64_t* to, const double* weight, int64_t n_edges);
+/* The same fit cut at another threshold, without training again. */
+CAPE_API cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau);
+CAPE_API void cape_dag_free(cape_dag* dag);
+
+typedef struct cape_dag_info {
+  size_t struct_size;
+  int64_t n_nodes, n_edges;
+  int64_t n_epochs;                  /* rows of the history */
+  int64_t n_constant;                /* columns without variance */
+  int64_t n_warnings;
+  int64_t n_removed_for_acyclicity;
+  double h, lambda, threshold, effective_threshold;
+  int32_t learned;   /* by cape_dag_learn, so that weights, history and order exist */
+  int32_t converged;
+  int32_t refined;
+  int32_t acyclic;
+} cape_dag_info;
+CAPE_API cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag);
+/* Sentences for the user; index < n_warnings. The text lives as long as the handle. */
+CAPE_API cape_status cape_dag_warning(const char** out, const cape_dag* dag, int64_t index);
+
+/* Edges sorted by (from, to), weights signed: capacity >= n_edges. */
+CAPE_API cape_status cape_dag_edges(int64_t* from_out, int64_t* to_out, double* weight_out,
+                                    int64_t capacity, const cape_dag* dag);
+/* n_nodes x n_nodes each: the pruned adjacency (signed); the weights before pruning; signs; the
+ * refinement's t statistics (CAPE_BAD_STATE if not refined). */
+CAPE_API cape_status cape_dag_adjacency(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+CAPE_API cape_status cape_dag_weights(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+CAPE_API cape_status cape_dag_sign(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+CAPE_API cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+/* Causes before effects; CAPE_BAD_STATE if there is a cycle. n = n_nodes. */
+CAPE_API cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag);
+/* n_epochs x 7: epoch, loss, reconstruction, kl, h, rho, alpha. */
+CAPE_API cape_status cape_dag_history(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+/* What was subtracted from, and then divided into, each column before learning: n_nodes each. */
+CAPE_API cape_status cape_dag_scaling(double* center_out, double* scale_out, int64_t n, const cape_dag* dag);
+CAPE_API cape_status cape_dag_constant(int64_t* out, int64_t n, const cape_dag* dag);
+
+/* h(A); constraint is "expm" or "logdet"; gradient_out (the size of a) may be NULL. */
+CAPE_API cape_status cape_acyclicity(double* h_out, double* gradient_out, int64_t n_rows, int64_t n_cols,
+                                     const cape_matrix_view* a, const char* constraint);
+/* Causal generality as a stationary probability (paper, eq_gregariousness). n = n_nodes. */
+CAPE_API cape_status cape_pagerank(double* out, int64_t n, const cape_dag* dag, double restart);
+/* Largest product of |weights| over directed paths: n_nodes x n_nodes. */
+CAPE_API cape_status cape_path_strengths(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+
+/* -------------------------------------------------------------------- Step II: the embedding */
+
+typedef struct cape_embedding cape_embedding;
+
+CAPE_API cape_status cape_embedding_fit(cape_embedding** out, const cape_dag* dag, const cape_options* options);
+CAPE_API void cape_embedding_free(cape_embedding* embedding);
+typedef struct cape_embedding_info {
+  size_t struct_size;
+  int64_t n_nodes, n_dims; /* n_dims = d */
+  int64_t n_epochs;
+  int64_t n_clamped;
+  int32_t converged;
+} cape_embedding_info;
+CAPE_API cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embedding* embedding);
+/* n_nodes x (d + 1), n_nodes x d, and three vectors of n_nodes (each may be NULL). */
+CAPE_API cape_status cape_embedding_hyperboloid(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
+CAPE_API cape_status cape_embedding_poincare(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
+CAPE_API cape_status cape_embedding_nodes(double* generality_out, double* radius_out, double* pagerank_out,
+                                          int64_t n, const cape_embedding* embedding);
+/* n_epochs x 5: epoch, loss, contrastive, ranking, generality. */
+CAPE_API cape_status cape_embedding_history(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
+
+/* Hyperbolic geometry on rows: points are rows, n x (d + 1) on the hyperboloid, n x d in the ball.
+ * Binary functions work row by row on equal shapes; distances give all pairs (n_rows(a) x n_rows(b)). */
+CAPE_API cape_status cape_lorentz_distances(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* a, const cape_matrix_view* b);
+CAPE_API cape_status cape_lorentz_exp(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* v);
+CAPE_API cape_status cape_lorentz_log(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* q);
+CAPE_API cape_status cape_lorentz_project_tangent(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* u);
+CAPE_API cape_status cape_lorentz_transport(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* q, const cape_matrix_view* v);
+CAPE_API cape_status cape_lorentz_to_poincare(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p);
+CAPE_API cape_status cape_poincare_to_lorentz(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* e);
+CAPE_API cape_status cape_poincare_distances(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* a, const cape_matrix_view* b);
+
+/* -------------------------------------------------------------- Step III: rotary encoding */
+
+/* phi = scale * e: n_nodes x d. */
+CAPE_API cape_status cape_rotary_angles(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding, double scale);
+/* R(phi) v, and its inverse, for every row: v L x D, angles L x D/2; pairs are interleaved. */
+CAPE_API cape_status cape_rotate(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* v, const cape_matrix_view* angles);
+CAPE_API cape_status cape_rotate_back(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* v, const cape_matrix_view* angles);
+/* For every row: the score and its bounds (each may be NULL), n = n_rows of all four matrices. */
+CAPE_API cape_status cape_rotary_scores(double* score_out, double* upper_out, double* lower_out, int64_t n,
+                                        const cape_matrix_view* q, const cape_matrix_view* k,
+                                        const cape_matrix_view* phi_m, const cape_matrix_view* phi_n);
+
+/* ---------------------------------------------------------------------------------- attention */
+
+/* The sizes of a call. Tensors are row-major without gaps: queries and outputs batch x q_length x
+ * (heads * head_dim), keys and values batch x k_length x (heads * head_dim). angle_heads = 1: angles
+ * are length x head_dim/2, the same for every head; angle_heads = heads: length x heads*head_dim/2.
+ * scale NaN: 1/sqrt(head_dim). */
+typedef struct cape_attention_shape {
+  size_t struct_size;
+  int64_t batch, heads, q_length, k_length, head_dim, angle_heads;
+  double scale;
+} cape_attention_shape;
+
+/* O = softmax(scale R(phi)Q (R(phi)K)') V. q_angles and k_angles: both or neither (NULL: plain
+ * attention). key_mask: batch x k_length bytes, 0 = padding, or NULL; a row whose keys are all padding
+ * gives 0. lse_out: batch x heads x q_length or NULL. options: run.threads and the progress alone; may
+ * be NULL. */
+CAPE_API cape_status cape_attention(double* out, double* lse_out, const cape_attention_shape* shape,
+                                    const double* q, const double* k, const double* v,
+                                    const double* q_angles, const double* k_angles,
+                                    const uint8_t* key_mask, const cape_options* options);
+CAPE_API cape_status cape_attention_f32(float* out, float* lse_out, const cape_attention_shape* shape,
+                                        const float* q, const float* k, const float* v,
+                                        const float* q_angles, const float* k_angles,
+                                        const uint8_t* key_mask, const cape_options* options);
+/* Gradients of sum(d_out * out), each of its tensor's shape; a NULL one is not computed. out and lse
+ * are those of the forward call. */
+CAPE_API cape_status cape_attention_backward(double* dq, double* dk, double* dv, double* dq_angles, double* dk_angles,
+                                             const cape_attention_shape* shape, const double* q, const double* k,
+                                             const double* v, const double* q_angles, const double* k_angles,
+                                             const uint8_t* key_mask, const double* out, const double* lse,
+                                             const double* d_out, const cape_options* options);
+CAPE_API cape_status cape_attention_backward_f32(float* dq, float* dk, float* dv, float* dq_angles, float* dk_angles,
+                                                 const cape_attention_shape* shape, const float* q, const float* k,
+                                                 const float* v, const float* q_angles, const float* k_angles,
+                                                 const uint8_t* key_mask, const float* out, const float* lse,
+                                                 const float* d_out, const cape_options* options);
+/* Scaled scores without softmax: batch x heads x q_length x k_length; -inf at padded keys. */
+CAPE_API cape_status cape_attention_scores(double* out, const cape_attention_shape* shape, const double* q,
+                                           const double* k, const double* q_angles, const double* k_angles,
+                                           const uint8_t* key_mask, const cape_options* options);
+
+/* ------------------------------------------------------------------------------- the whole run */
+
+typedef struct cape_result cape_result;
+
+/* Steps I to III on a table of observations x features. */
+CAPE_API cape_status cape_fit(cape_result** out, const cape_matrix_view* x, const cape_options* options);
+CAPE_API void cape_result_free(cape_result* result);
+CAPE_API cape_status cape_result_dag(const cape_dag** out, const cape_result* result);
+CAPE_API cape_status cape_result_embedding(const cape_embedding** out, const cape_result* result);
+/* n_nodes x d. */
+CAPE_API cape_status cape_result_angles(double* out, int64_t n_rows, int64_t n_cols, const cape_result* result);
+
+/* What cape_fit will need for n observations x m features: bytes of memory, and seconds on one thread
+ * of a present CPU (rough, from the flop counts). */
+CAPE_API cape_status cape_estimate(double* bytes_out, double* seconds_out, int64_t n, int64_t m, const cape_options* options);
+
+/* --------------------------------------------------------------------- simulation, evaluation */
+
+/* "simulate." options. */
+CAPE_API cape_status cape_simulate_dag(cape_dag** out, int64_t n_nodes, const cape_options* options);
+/* n_rows x n_nodes. */
+CAPE_API cape_status cape_simulate_data(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag, const cape_options* options);
+/* Negative binomial counts (dense, n_rows x n_cols) around standardised x; see simulate.cppm. */
+CAPE_API cape_status cape_simulate_counts(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* x,
+                                          double mean, double dispersion, const cape_options* options);
+
+typedef struct cape_graph_metrics {
+  size_t struct_size;
+  int64_t true_edges, estimated_edges, correct, reversed, missing, extra, shd;
+  double tpr, fdr, fpr, precision, recall, f1;
+} cape_graph_metrics;
+CAPE_API cape_status cape_compare_graphs(cape_graph_metrics* out, const cape_dag* estimated, const cape_dag* truth);
+/* scores: n_nodes x n_nodes, larger = more likely m -> n. */
+CAPE_API cape_status cape_compare_scores(double* auprc_out, double* auroc_out, const cape_matrix_view* scores, const cape_dag* truth);
+CAPE_API cape_status cape_compare_labels(double* ari_out, double* nmi_out, const int64_t* a, const int64_t* b, int64_t n);
+CAPE_API cape_status cape_silhouette(double* out, const cape_matrix_view* x, const int64_t* labels, int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
