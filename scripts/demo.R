@@ -1,0 +1,74 @@
+# demo.R OUTPUT [INPUT]: cape_fit() on real cells; see scripts/demo.
+suppressPackageStartupMessages({
+  library(SingleCellExperiment)
+  library(capeOmics)
+})
+arguments <- commandArgs(trailingOnly = TRUE)
+output <- arguments[1]
+dir.create(output, showWarnings = FALSE, recursive = TRUE)
+
+# The counts of pbmc_small: 230 genes x 80 peripheral blood mononuclear cells.
+pbmc <- function() {
+  env <- new.env()
+  utils::data("pbmc_small", package = "SeuratObject", envir = env)
+  assay <- env$pbmc_small[["RNA"]]
+  counts <- tryCatch(SeuratObject::GetAssayData(assay, layer = "counts"),
+                     error = function(e) SeuratObject::GetAssayData(assay, slot = "counts"))
+  SingleCellExperiment(list(counts = counts))
+}
+
+table_of <- function(path) {
+  values <- utils::read.csv(path, row.names = 1, check.names = FALSE)
+  SingleCellExperiment(list(values = as.matrix(values)))
+}
+
+# matrix.mtx with its names, plain or gzipped, as Cell Ranger writes them (versions 2 and 3).
+ten_x <- function(folder) {
+  find <- function(...) {
+    names <- c(...)
+    paths <- file.path(folder, c(names, paste0(names, ".gz")))
+    found <- paths[file.exists(paths)]
+    if (length(found) == 0) stop("no ", names[1], "(.gz) in ", folder, call. = FALSE)
+    found[1]
+  }
+  counts <- as(Matrix::readMM(find("matrix.mtx")), "CsparseMatrix")
+  genes <- utils::read.delim(find("features.tsv", "genes.tsv"), header = FALSE, quote = "")
+  rownames(counts) <- make.unique(as.character(genes[[min(2, ncol(genes))]]))
+  colnames(counts) <- readLines(find("barcodes.tsv"))
+  SingleCellExperiment(list(counts = counts))
+}
+
+read_input <- function(path) {
+  if (dir.exists(path)) return(ten_x(path))
+  if (grepl("\\.rds$", path, ignore.case = TRUE)) return(readRDS(path))
+  if (grepl("\\.csv(\\.gz)?$", path, ignore.case = TRUE)) return(table_of(path))
+  stop("cannot tell what ", path, " is: give an .rds, a .csv(.gz) or a 10x folder", call. = FALSE)
+}
+
+sce <- if (length(arguments) > 1) read_input(arguments[2]) else pbmc()
+call <- list(x = sce, seed = 1, num.threads = 2L)
+if (is(sce, "SummarizedExperiment") && identical(assayNames(sce), "values"))
+  call$assay.type <- "values"
+message("Input: ", nrow(sce), " features x ", ncol(sce), " cells")
+time <- system.time(sce <- do.call(cape_fit, call))
+fit <- cape_result(sce)
+
+print(fit)
+cat("\nStrongest edges (from = cause)\n")
+print(utils::head(as.data.frame(cape_edges(fit)), 10), row.names = FALSE)
+cat("\nMost general features (1 - |e|: near 1 at the origin of the ball)\n")
+generality <- sort(cape_generality(fit), decreasing = TRUE)
+print(utils::head(data.frame(feature = names(generality), generality = round(generality, 4)), 10),
+      row.names = FALSE)
+cat(sprintf("\nTime: %.1f s on 2 threads\n", time[["elapsed"]]))
+
+picture <- function(name, plot, width = 8, height = 7)
+  ggplot2::ggsave(file.path(output, name), plot, width = width, height = height, dpi = 120)
+picture("dag.png", cape_plot_dag(fit))
+picture("adjacency.png", cape_plot_adjacency(fit))
+picture("poincare.png", cape_plot_poincare(fit))
+picture("history.png", cape_plot_history(fit), height = 5)
+utils::write.csv(as.data.frame(cape_edges(fit)), file.path(output, "edges.csv"), row.names = FALSE)
+saveRDS(sce, file.path(output, "sce.rds"))
+cat("Wrote dag.png, adjacency.png, poincare.png, history.png, edges.csv and sce.rds into ", output,
+    "\n", sep = "")
