@@ -52,12 +52,15 @@ private:
 /// Causes before effects (Kahn; the smallest free node first). Error(invalid_argument) if there is a
 /// cycle. O(M log M + E).
 std::vector<std::int64_t> topological_order(const Digraph& graph);
+/// Is there no directed cycle? O(M log M + E).
 bool is_acyclic(const Digraph& graph);
 
 /// Edges with |weight| > tau, and of those the ones that close no cycle with stronger ones: edges
 /// enter from the strongest down, and one that would close a cycle is left out. The result is
 /// acyclic at any tau >= 0, and every edge left out is the weakest of a cycle (design note,
-/// method (i) 15).
+/// method (i) 15). Ties go to the smaller (from, to). O(E log E) when tau alone suffices, else
+/// O(E log E + M^2 P / 64) and M^2 bits of memory, for P pairs of nodes that a path joins at most.
+/// Error(invalid_argument) unless tau is finite and not negative.
 struct AcyclicProjection {
   Digraph graph;
   std::int64_t n_below_threshold = 0; ///< edges removed by tau
@@ -68,24 +71,31 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau);
 /// Stationary vector of the random walk from effects to their causes, restarted with probability w
 /// (paper, eq_gregariousness): P[n,m] = |A[m,n]| / sum_m |A[m,n]|; a node without causes, for which
 /// the paper divides by zero, restarts everywhere alike. Positive, sums to 1; larger means causally
-/// more general. 0 < restart < 1. O(E log(1/eps) / restart).
+/// more general. 0 < restart < 1, else Error(invalid_argument). O(E log(1/eps) / restart), and on an
+/// acyclic graph at most O(E M).
 std::vector<double> pagerank(const Digraph& graph, double restart = 0.15);
 
 /// Pairs (m, n, w) with n reachable from m in 1..hops directed steps, n != m, and w the largest
-/// product of |weights| over such paths (weights above 1 count as 1). Sorted by (from, to).
+/// product of |weights| over such paths (weights above 1 count as 1). Sorted by (from, to). O(M hops E)
+/// at worst. Error(invalid_argument) if hops < 1.
 std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops);
 
 /// Largest product of min(|weight|, 1) over all directed paths, M x M; 0 where there is no path, 1
-/// on the diagonal. O(M (M log M + E)).
+/// on the diagonal. O(M (M + E) log M).
 Matrix best_path_strengths(const Digraph& graph);
 
 /// Shortest distances over the undirected graph when an edge costs hop_cost - ln min(|weight|, 1)
 /// (embedding design note A1); +inf where not connected. An infinite hop_cost counts hops.
-/// M x M, symmetric. O(M (M log M + E)), parallel.
+/// M x M, symmetric. O(M (M + E) log M), parallel. Error(invalid_argument) unless hop_cost >= 0;
+/// Error(cancelled).
 Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run);
 
 /// Numbers of the nodes in an order that depends on the graph alone and not on how its nodes are
-/// numbered, except among nodes that the graph does not tell apart (colour refinement on weights).
+/// numbered, except among nodes that the graph does not tell apart (colour refinement on weights,
+/// ties broken one node at a time): graph.renumbered(inverse of the order) is the same for every
+/// numbering unless nodes that look alike from all their neighbourhoods are not interchangeable, as
+/// in some regular graphs of equal weights. Entry k is the node that comes k-th. O(E log E) when the
+/// weights differ.
 std::vector<std::int64_t> canonical_order(const Digraph& graph);
 
 } // namespace cape
