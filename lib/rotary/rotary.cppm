@@ -15,24 +15,29 @@ struct RotaryOptions {
 OptionFields fields(RotaryOptions& options);
 
 /// phi = scale * e: M x d from ball coordinates M x d (paper, after eq attention). Error
-/// (invalid_argument) if a row's norm is not below 1 or scale is not positive and finite.
+/// (invalid_argument) if a row's norm is not below 1 or scale is not positive and finite. O(M d).
 Matrix rotary_angles(const MatrixView& ball, double scale = std::numbers::pi / 4);
 
-/// R(phi) v for every row: v L x D with D even, angles L x D/2 (paper, eq_R, eq_rotary_matrix_a).
-/// Error(dim_mismatch) otherwise, with both numbers. Finite input gives finite output. O(L D).
+/// R(phi) v for every row: v L x D with D even, angles (radians) L x D/2 (paper, eq_R,
+/// eq_rotary_matrix_a). Error(dim_mismatch) for other shapes, with both numbers;
+/// Error(invalid_argument) for input that is not finite or so large that the result is not. O(L D).
 Matrix rotate(const MatrixView& v, const MatrixView& angles);
-/// R(phi)' v: the inverse, which is also the gradient of rotate() with respect to v.
+/// R(phi)' v: the inverse, which is also the gradient of rotate() with respect to v. Shapes and
+/// errors as rotate().
 Matrix rotate_back(const MatrixView& v, const MatrixView& angles);
 
-/// The score q' R(phi_n - phi_m) k of one pair (paper, eq attention). q, k of length D, angles D/2.
+/// The score q' R(phi_n - phi_m) k of one pair (paper, eq attention). q, k of length D, angles D/2;
+/// errors as rotate(). O(D).
 double rotary_score(std::span<const double> q, std::span<const double> k,
                     std::span<const double> phi_m, std::span<const double> phi_n);
 
-/// A+ and A- = -A+ (paper, eq_upperA, eq_lowerA): the score lies between them for |phi| <= pi/4.
+/// A+ and A- = -A+ (paper, eq_upperA, eq_lowerA).
 struct ScoreBounds {
   double upper;
   double lower;
 };
+/// The bounds of rotary_score() of the same arguments, between which it lies when no angle is
+/// beyond pi/4 in magnitude (for larger angles the paper proves nothing). Errors as rotate(). O(D).
 ScoreBounds rotary_bounds(std::span<const double> q, std::span<const double> k,
                           std::span<const double> phi_m, std::span<const double> phi_n);
 

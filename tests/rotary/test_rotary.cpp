@@ -1,0 +1,249 @@
+#define BOOST_TEST_MODULE rotary
+#include <boost/test/unit_test.hpp>
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+import cape;
+
+namespace {
+
+using cape::Matrix;
+using std::numbers::pi;
+
+Matrix row(std::initializer_list<double> values) {
+  Matrix m(1, static_cast<std::int64_t>(values.size()));
+  std::ranges::copy(values, m.data());
+  return m;
+}
+
+Matrix random_matrix(cape::Rng& rng, std::int64_t rows, std::int64_t cols, double reach) {
+  Matrix m(rows, cols);
+  for (std::int64_t i = 0; i < m.size(); ++i) m.data()[i] = rng.uniform(-reach, reach);
+  return m;
+}
+
+double dot(const Matrix& a, const Matrix& b) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) sum += a.data()[i] * b.data()[i];
+  return sum;
+}
+
+std::span<const double> span(const Matrix& m) {
+  return {m.data(), static_cast<std::size_t>(m.size())};
+}
+
+// A pseudo-random q, k, phi_m, phi_n with pairs <= 9 and |phi| <= pi/4.
+struct Draw {
+  Matrix q, k, phi_m, phi_n;
+};
+Draw draw(cape::Rng& rng) {
+  const std::int64_t d = 1 + rng.integer(9);
+  return {random_matrix(rng, 1, 2 * d, 3), random_matrix(rng, 1, 2 * d, 3),
+          random_matrix(rng, 1, d, pi / 4), random_matrix(rng, 1, d, pi / 4)};
+}
+
+// The message of the cape::Error with this status that f throws; empty if it throws none.
+template <class F>
+std::string error_of(cape::Status status, F f) {
+  try {
+    f();
+  } catch (const cape::Error& e) {
+    BOOST_TEST(std::string(cape::status_name(e.code())) == std::string(cape::status_name(status)));
+    return e.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::ranges::all_of(
+      parts, [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(pairs_are_interleaved) {
+  // cases.md C1; in closed form with cos pi/6 = sin pi/3 = sqrt(3)/2, sin pi/6 = cos pi/3 = 1/2.
+  const double h = std::numbers::sqrt3 / 2;
+  const Matrix out = cape::rotate(row({1, 2, 3, 4}), row({pi / 6, pi / 3}));
+  const double closed[] = {h - 1, 0.5 + 2 * h, 1.5 - 4 * h, 3 * h + 2};
+  const double published[] = {-0.1339746, 2.2320508, -1.9641016, 4.5980762};
+  for (std::int64_t j = 0; j < 4; ++j) {
+    BOOST_TEST(std::fabs(out(0, j) - closed[j]) < 1e-14);
+    BOOST_TEST(std::fabs(out(0, j) - published[j]) < 1e-7);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(rotation_preserves_norms_and_rotate_back_undoes_it) {
+  cape::Rng rng(11);
+  for (const std::int64_t d : {1, 2, 5, 17, 64}) {
+    const Matrix v = random_matrix(rng, 7, 2 * d, 10), phi = random_matrix(rng, 7, d, 50);
+    const Matrix turned = cape::rotate(v, phi), back = cape::rotate_back(turned, phi);
+    for (std::int64_t i = 0; i < 7; ++i) {
+      double before = 0, after = 0;
+      for (std::int64_t j = 0; j < 2 * d; ++j) {
+        before += v(i, j) * v(i, j);
+        after += turned(i, j) * turned(i, j);
+        BOOST_TEST(std::fabs(back(i, j) - v(i, j)) < 1e-13);
+      }
+      BOOST_TEST(std::fabs(std::sqrt(after) - std::sqrt(before)) < 1e-12);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(rotate_back_is_the_transpose) {
+  cape::Rng rng(12);
+  const Matrix v = random_matrix(rng, 5, 8, 2), w = random_matrix(rng, 5, 8, 2);
+  const Matrix phi = random_matrix(rng, 5, 4, 3);
+  BOOST_TEST(std::fabs(dot(cape::rotate(v, phi), w) - dot(v, cape::rotate_back(w, phi))) < 1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(the_layout_of_the_input_does_not_matter) {
+  cape::Rng rng(13);
+  const Matrix v = random_matrix(rng, 6, 4, 2), phi = random_matrix(rng, 6, 2, 2);
+  std::vector<double> rows(6 * 5, -1); // row-major with a gap of one
+  for (std::int64_t i = 0; i < 6; ++i)
+    for (std::int64_t j = 0; j < 4; ++j) rows[static_cast<std::size_t>(i * 5 + j)] = v(i, j);
+  const cape::MatrixView by_row{rows.data(), 6, 4, 5, cape::Layout::row_major};
+  BOOST_TEST((cape::rotate(by_row, phi) == cape::rotate(v, phi)));
+}
+
+BOOST_AUTO_TEST_CASE(scores_depend_on_relative_positions_only) {
+  cape::Rng rng(14);
+  for (int trial = 0; trial < 200; ++trial) {
+    const Draw x = draw(rng);
+    Matrix difference = x.phi_n;
+    for (std::int64_t t = 0; t < difference.cols(); ++t) difference(0, t) -= x.phi_m(0, t);
+    const double both = dot(cape::rotate(x.q, x.phi_m), cape::rotate(x.k, x.phi_n));
+    const double relative = dot(x.q, cape::rotate(x.k, difference));
+    const double score = cape::rotary_score(span(x.q), span(x.k), span(x.phi_m), span(x.phi_n));
+    BOOST_TEST(std::fabs(both - relative) < 1e-12);
+    BOOST_TEST(std::fabs(score - relative) < 1e-12);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(scores_lie_between_their_bounds) {
+  cape::Rng rng(15);
+  for (int trial = 0; trial < 5000; ++trial) {
+    const Draw x = draw(rng);
+    const double score = cape::rotary_score(span(x.q), span(x.k), span(x.phi_m), span(x.phi_n));
+    const auto bounds = cape::rotary_bounds(span(x.q), span(x.k), span(x.phi_m), span(x.phi_n));
+    BOOST_TEST(bounds.lower <= score);
+    BOOST_TEST(score <= bounds.upper);
+    BOOST_TEST(bounds.lower == -bounds.upper);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_bound_of_one_pair_has_its_closed_form) {
+  // d = 1, q = (1, 0), k = (0.6, 0.8), phi_n - phi_m = 0 - pi/3: alpha = 0.6, beta = -0.8, so
+  // A+ = 0.6 cos(pi/3) + 0.8 = 1.1; the score is 0.6 cos(pi/3) + 0.8 sin(pi/3).
+  const Matrix q = row({1, 0}), k = row({0.6, 0.8}), phi_m = row({pi / 3}), phi_n = row({0});
+  const auto bounds = cape::rotary_bounds(span(q), span(k), span(phi_m), span(phi_n));
+  BOOST_TEST(std::fabs(bounds.upper - 1.1) < 1e-15);
+  BOOST_TEST(std::fabs(cape::rotary_score(span(q), span(k), span(phi_m), span(phi_n)) -
+                       (0.3 + 0.4 * std::numbers::sqrt3)) < 1e-15);
+}
+
+BOOST_AUTO_TEST_CASE(bounds_narrow_with_distance) {
+  // Proposition prop_distance: along a ray from e_m = 0, A+ falls and A- rises.
+  cape::Rng rng(16);
+  for (int trial = 0; trial < 100; ++trial) {
+    const Draw x = draw(rng);
+    const Matrix origin(1, x.phi_m.cols());
+    double last = std::numeric_limits<double>::infinity();
+    for (double r = 0; r < 1; r += 0.05) {
+      Matrix phi = x.phi_n;
+      for (std::int64_t t = 0; t < phi.cols(); ++t) phi(0, t) *= r;
+      const double upper = cape::rotary_bounds(span(x.q), span(x.k), span(origin), span(phi)).upper;
+      BOOST_TEST(upper <= last);
+      last = upper;
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(collinear_scores_attenuate_with_distance) {
+  // Corollary coro_attenuation: k = c q; the score times the sign of c does not rise with distance.
+  cape::Rng rng(17);
+  for (const double c : {2.0, -0.5}) {
+    const std::int64_t d = 6;
+    const Matrix q = random_matrix(rng, 1, 2 * d, 3), origin(1, d);
+    Matrix k = q, point = random_matrix(rng, 1, d, 1);
+    for (std::int64_t j = 0; j < k.cols(); ++j) k(0, j) *= c;
+    const double norm = std::sqrt(dot(point, point));
+    double last = std::numeric_limits<double>::infinity();
+    for (double r = 0; r < 1; r += 0.01) {
+      Matrix e = point;
+      for (std::int64_t t = 0; t < d; ++t) e(0, t) *= r / norm;
+      const Matrix phi = cape::rotary_angles(e);
+      const double signed_score =
+          std::copysign(1.0, c) * cape::rotary_score(span(q), span(k), span(origin), span(phi));
+      BOOST_TEST(signed_score < last);
+      last = signed_score;
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(angles_are_scaled_ball_coordinates) {
+  const Matrix phi = cape::rotary_angles(row({0.5, -0.25}));
+  BOOST_TEST(phi(0, 0) == pi / 8);
+  BOOST_TEST(phi(0, 1) == -pi / 16);
+  BOOST_TEST((cape::rotary_angles(row({0.5, -0.25}), 2.0) == row({1.0, -0.5})));
+  const Matrix none(0, 4);
+  BOOST_TEST(cape::rotary_angles(none).rows() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(points_outside_the_ball_and_bad_scales_are_refused) {
+  using cape::Status;
+  Matrix two(2, 2);
+  two(0, 0) = 0.9;
+  two(1, 0) = 0.6;
+  two(1, 1) = 0.8; // norm 1 in row 2
+  const auto refusal = [](const Matrix& ball, double scale = 1) {
+    return error_of(Status::invalid_argument, [&] { cape::rotary_angles(ball, scale); });
+  };
+  BOOST_TEST(has(refusal(two), {"row 2", "norm"}));
+  BOOST_TEST(has(refusal(row({1e308, 1e308})), {"row 1", "norm"}));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  BOOST_TEST(has(refusal(row({nan})), {"NaN"}));
+  for (const double scale : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()})
+    BOOST_TEST(has(refusal(row({0.5}), scale), {"rotary.scale"}));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_shapes_are_refused_with_both_numbers) {
+  using cape::Status;
+  const auto refusal = [](auto f) { return error_of(Status::dim_mismatch, f); };
+  BOOST_TEST(has(refusal([] { cape::rotate(Matrix(2, 7), Matrix(2, 3)); }), {"7", "3"}));
+  BOOST_TEST(has(refusal([] { cape::rotate(Matrix(2, 6), Matrix(2, 4)); }), {"6", "4"}));
+  BOOST_TEST(has(refusal([] { cape::rotate(Matrix(5, 8), Matrix(9, 4)); }), {"5", "9"}));
+  BOOST_TEST(has(refusal([] { cape::rotate_back(Matrix(1, 4), Matrix(1, 3)); }), {"4", "3"}));
+  const std::vector<double> four(4), three(3), two(2);
+  BOOST_TEST(has(refusal([&] { cape::rotary_score(four, four, two, three); }), {"4", "3"}));
+  BOOST_TEST(has(refusal([&] { cape::rotary_bounds(three, three, two, two); }), {"3", "2"}));
+  BOOST_TEST(cape::rotate(Matrix(0, 4), Matrix(0, 2)).cols() == 4);
+  BOOST_TEST(cape::rotate(Matrix(3, 0), Matrix(3, 0)).rows() == 3);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_that_is_not_finite_goes_in_or_out) {
+  using cape::Status;
+  const double inf = std::numeric_limits<double>::infinity(), huge = 1.7e308;
+  const auto refusal = [](auto f) { return error_of(Status::invalid_argument, f); };
+  BOOST_TEST(has(refusal([&] { cape::rotate(row({inf, 0}), row({0})); }), {"v has", "Inf"}));
+  BOOST_TEST(has(refusal([&] { cape::rotate(row({1, 0}), row({-inf})); }), {"angles", "-Inf"}));
+  BOOST_TEST(has(refusal([&] { cape::rotate(row({huge, huge}), row({pi / 4})); }), {"rotated v"}));
+  const std::vector<double> big{1e200, 0}, zero{0};
+  BOOST_TEST(has(refusal([&] { cape::rotary_score(big, big, zero, zero); }), {"score"}));
+  BOOST_TEST(has(refusal([&] { cape::rotary_bounds(big, big, zero, zero); }), {"bound"}));
+}
+
+BOOST_AUTO_TEST_CASE(the_option_is_bound_to_its_field) {
+  cape::RotaryOptions options;
+  const cape::OptionFields all = cape::fields(options);
+  BOOST_TEST(all.size() == 1u);
+  BOOST_TEST(std::string(all[0].name) == "rotary.scale");
+  BOOST_TEST(*std::get<double*>(all[0].value) == pi / 4);
+}
