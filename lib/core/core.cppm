@@ -196,6 +196,9 @@ Choice choice(Enum& field, std::initializer_list<std::string_view> names) {
 void check_options(const OptionFields& fields);
 /// "[0, 1)" and the like, or the names of a choice; for messages and documentation.
 std::string option_range(const OptionField& field);
+/// The present value as text: "0.02", "nan", "100", "true", or the name of the choice. Numbers are in
+/// the shortest form that reads back the same.
+std::string option_text(const OptionField& field);
 /// "double", "integer", "logical" or "choice".
 std::string_view option_type(const OptionField& field);
 
@@ -290,6 +293,11 @@ struct BlasInfo {
   bool chosen_by_user = false; ///< OPENBLAS_CORETYPE was set by the user and respected
 };
 BlasInfo blas_info();
+
+/// Compare products of matrices of odd shapes (plain, transposed, symmetric) with a plain loop.
+/// Error(internal) naming the kernel if they disagree by more than rounding: OpenBLAS has had
+/// kernels that are wrong on some CPUs. About a millisecond.
+void self_test();
 
 /// Version, compiler, BLAS, SIMD target and threads on one line each.
 std::string build_info();

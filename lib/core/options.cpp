@@ -24,6 +24,18 @@ std::string number(double value) {
 
 } // namespace
 
+std::string option_text(const OptionField& field) {
+  struct Text {
+    std::string operator()(const double* value) const { return number(*value); }
+    std::string operator()(const std::int64_t* value) const { return std::to_string(*value); }
+    std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
+    std::string operator()(const Choice& choice) const {
+      return std::string(choice.names[static_cast<std::size_t>(choice.get())]);
+    }
+  };
+  return std::visit(Text{}, field.value);
+}
+
 std::string_view option_type(const OptionField& field) {
   static constexpr std::string_view names[] = {"double", "integer", "logical", "choice"};
   return names[field.value.index()];

@@ -36,6 +36,10 @@ struct Options {
 /// "simulate."). Bound to `options`, which must outlive it.
 OptionFields fields(Options& options);
 
+/// The entry of a registry with this key. Error(invalid_argument) naming the key and the keys that
+/// there are.
+const OptionField& find_option(const OptionFields& fields, std::string_view key);
+
 /// Set an option by its key from text ("0.02", "true", "linear", "nan" for automatic). Error
 /// (invalid_argument) naming the key, the value and what would be right; `options` is then unchanged.
 void set_option(Options& options, std::string_view key, std::string_view value);
@@ -47,7 +51,9 @@ struct Fit {
   Matrix angles; ///< M x d
 };
 
-/// Steps I to III on a table of observations x features.
+/// Steps I to III on a table of observations x features, as learn_dag() and embed_dag() take it and
+/// with their errors. All options are checked before the work begins; seed and threads are those of
+/// `run`, here and below, and not of options.run.
 Fit fit(const MatrixView& x, const Options& options, Run& run);
 
 /// Preprocess, then Steps I to III.

@@ -11,8 +11,9 @@
  *
  * Conventions
  *  - Every function returns a cape_status unless it is shown to return something else. Its results
- *    come through the first arguments; on failure handles are set to NULL and counts to 0, and
- *    buffers are not touched. No exception and no longjmp crosses this interface.
+ *    come through the first arguments; on failure handles are set to NULL and single numbers to 0, and
+ *    buffers and structs are not touched (a cancelled cape_attention* alone leaves its buffers
+ *    half-written). No exception and no longjmp crosses this interface.
  *  - cape_last_error() tells why the calling thread's last failing call failed: it names the argument,
  *    its value and what would be right. The text belongs to the library and stays valid until that
  *    thread's next failing call.
@@ -61,10 +62,10 @@ typedef enum cape_status {
   CAPE_INVALID_ARGUMENT = 2,
   CAPE_DIM_MISMATCH = 3,
   CAPE_OUT_OF_MEMORY = 4,
-  CAPE_NOT_CONVERGED = 5, /* reserved; a usable result that has not converged is CAPE_OK: ask it */
+  CAPE_NOT_CONVERGED = 5, /* reserved: a usable result that has not converged is CAPE_OK: ask it */
   CAPE_CANCELLED = 6,
-  CAPE_IO = 7,
-  CAPE_BAD_FORMAT = 8,
+  CAPE_IO = 7,         /* reserved: nothing here reads or writes files yet */
+  CAPE_BAD_FORMAT = 8, /* reserved */
   CAPE_UNSUPPORTED = 9,
   CAPE_BAD_STATE = 10 /* not a handle of this type, or one already freed (best effort) */
 } cape_status;

@@ -1,0 +1,217 @@
+// Step I: the DAG.
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "handle.hpp"
+
+using namespace cape::capi;
+
+namespace {
+
+const cape::Digraph& graph_of(const cape_dag* dag) { return object(dag, "dag").dag.graph; }
+
+// What only a fit has. Error(bad_state) for a graph that the caller brought.
+const cape::Dag& learned(const cape_dag* dag) {
+  if (!object(dag, "dag").learned)
+    throw cape::Error(cape::Status::bad_state,
+                      "dag was not learned here, so it has no weights before pruning, no signs, no "
+                      "history and no scaling");
+  return dag->dag;
+}
+
+cape::Constraint constraint_of(const char* name) {
+  cape::Options options;
+  set_option(options, "dag.constraint", text(name, "constraint"));
+  return options.dag.constraint;
+}
+
+} // namespace
+
+cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x,
+                           const cape_options* options) {
+  return create(out, [&] {
+    const cape::MatrixView table = view_of(x, "x");
+    const cape_options& o = object(options, "options");
+    cape::Run run = make_run(o);
+    return cape_dag(learn_dag(table, o.values.dag, run), true);
+  });
+}
+
+cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency) {
+  return create(out,
+                [&] { return cape::Digraph::from_adjacency(view_of(adjacency, "adjacency")); });
+}
+
+cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
+                                const int64_t* to, const double* weight, int64_t n_edges) {
+  return create(out, [&] {
+    const auto n = static_cast<std::size_t>(cape::checked_size(n_edges, 1, "n_edges"));
+    if (n > 0) {
+      required(from, "from");
+      required(to, "to");
+      required(weight, "weight");
+    }
+    std::vector<cape::Edge> edges(n);
+    for (std::size_t e = 0; e < n; ++e) edges[e] = {from[e], to[e], weight[e]};
+    return cape::Digraph(n_nodes, std::move(edges));
+  });
+}
+
+cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau) {
+  return create(out, [&] {
+    if (object(dag, "dag").learned) return cape_dag(prune(dag->dag, tau), true);
+    return cape_dag(project_acyclic(dag->dag.graph, tau).graph);
+  });
+}
+
+void cape_dag_free(cape_dag* dag) { release(dag); }
+
+cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag) {
+  return guard([&] {
+    check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
+    const cape::Dag& d = object(dag, "dag").dag;
+    cape_dag_info info{};
+    info.n_nodes = d.graph.size();
+    info.n_edges = static_cast<int64_t>(d.graph.edges().size());
+    info.n_epochs = static_cast<int64_t>(d.history.size());
+    info.n_constant = static_cast<int64_t>(d.constant.size());
+    info.n_warnings = static_cast<int64_t>(d.warnings.size());
+    info.n_removed_for_acyclicity = d.n_removed_for_acyclicity;
+    info.h = d.h;
+    info.lambda = d.lambda;
+    info.threshold = d.threshold;
+    info.effective_threshold = d.effective_threshold;
+    info.learned = dag->learned;
+    info.converged = d.converged;
+    info.refined = d.refined;
+    info.acyclic = is_acyclic(d.graph);
+    write_struct(out, info);
+  });
+}
+
+cape_status cape_dag_warning(const char** out, const cape_dag* dag, int64_t index) {
+  clear(out);
+  return guard([&] {
+    required(out, "out");
+    const std::vector<std::string>& warnings = object(dag, "dag").dag.warnings;
+    if (index < 0 || index >= static_cast<int64_t>(warnings.size()))
+      throw cape::Error(cape::Status::invalid_argument,
+                        "index is " + std::to_string(index) + "; dag has " +
+                            std::to_string(warnings.size()) + " warnings, counted from 0");
+    *out = warnings[static_cast<std::size_t>(index)].c_str();
+  });
+}
+
+cape_status cape_dag_edges(int64_t* from_out, int64_t* to_out, double* weight_out,
+                           int64_t capacity, const cape_dag* dag) {
+  return guard([&] {
+    const std::vector<cape::Edge>& edges = graph_of(dag).edges();
+    if (capacity < static_cast<int64_t>(edges.size()))
+      throw cape::Error(cape::Status::dim_mismatch,
+                        "capacity is " + std::to_string(capacity) + " but dag has " +
+                            std::to_string(edges.size()) + " edges; it must be at least that");
+    if (edges.empty()) return;
+    required(from_out, "from_out");
+    required(to_out, "to_out");
+    required(weight_out, "weight_out");
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+      from_out[e] = edges[e].from;
+      to_out[e] = edges[e].to;
+      weight_out[e] = edges[e].weight;
+    }
+  });
+}
+
+cape_status cape_dag_adjacency(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] {
+    const cape::Digraph& graph = graph_of(dag);
+    check_output(out, n_rows, n_cols, graph.size(), graph.size());
+    copy_matrix(out, n_rows, n_cols, graph.adjacency());
+  });
+}
+
+cape_status cape_dag_weights(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] { copy_matrix(out, n_rows, n_cols, learned(dag).weights); });
+}
+
+cape_status cape_dag_sign(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] { copy_matrix(out, n_rows, n_cols, learned(dag).sign); });
+}
+
+cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] {
+    if (!learned(dag).refined)
+      throw cape::Error(cape::Status::bad_state,
+                        "dag was not refined, so it has no t statistics; see dag.refine");
+    copy_matrix(out, n_rows, n_cols, dag->dag.statistic);
+  });
+}
+
+cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag) {
+  return guard([&] {
+    const cape::Digraph& graph = graph_of(dag);
+    check_length(n, graph.size(), "n");
+    if (!is_acyclic(graph))
+      throw cape::Error(cape::Status::bad_state,
+                        "dag has a cycle, so there is no order; cape_dag_prune removes cycles");
+    copy_vector(out, n, dag->learned ? dag->dag.order : topological_order(graph), "out");
+  });
+}
+
+cape_status cape_dag_history(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] {
+    copy_records<7>(out, n_rows, n_cols, learned(dag).history, [](const cape::DagEpoch& e) {
+      return std::array{static_cast<double>(e.epoch), e.loss, e.reconstruction, e.kl, e.h, e.rho,
+                        e.alpha};
+    });
+  });
+}
+
+cape_status cape_dag_scaling(double* center_out, double* scale_out, int64_t n,
+                             const cape_dag* dag) {
+  return guard([&] {
+    const cape::Dag& d = learned(dag);
+    check_length(n, static_cast<int64_t>(d.center.size()), "n");
+    required(center_out, "center_out");
+    required(scale_out, "scale_out");
+    copy_vector(center_out, n, d.center, "center_out");
+    copy_vector(scale_out, n, d.scale, "scale_out");
+  });
+}
+
+cape_status cape_dag_constant(int64_t* out, int64_t n, const cape_dag* dag) {
+  return guard([&] { copy_vector(out, n, object(dag, "dag").dag.constant, "out"); });
+}
+
+cape_status cape_acyclicity(double* h_out, double* gradient_out, int64_t n_rows, int64_t n_cols,
+                            const cape_matrix_view* a, const char* constraint) {
+  clear(h_out);
+  return guard([&] {
+    required(h_out, "h_out");
+    const cape::MatrixView view = view_of(a, "a");
+    cape::Matrix gradient;
+    if (gradient_out != nullptr) check_output(gradient_out, n_rows, n_cols, view.rows, view.cols);
+    const double h = acyclicity(view, constraint_of(constraint), gradient_out ? &gradient : nullptr);
+    if (gradient_out != nullptr) copy_matrix(gradient_out, n_rows, n_cols, gradient);
+    *h_out = h;
+  });
+}
+
+cape_status cape_pagerank(double* out, int64_t n, const cape_dag* dag, double restart) {
+  return guard([&] {
+    const cape::Digraph& graph = graph_of(dag);
+    check_length(n, graph.size(), "n");
+    copy_vector(out, n, cape::pagerank(graph, restart), "out");
+  });
+}
+
+cape_status cape_path_strengths(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] {
+    const cape::Digraph& graph = graph_of(dag);
+    check_output(out, n_rows, n_cols, graph.size(), graph.size());
+    copy_matrix(out, n_rows, n_cols, best_path_strengths(graph));
+  });
+}

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "guard.hpp"
+
+namespace cape::capi {
+namespace {
+
+// Of a fixed size: keeping a message needs no memory, and threads and unloading need no destructor.
+thread_local char last_error[4096] = "";
+
+void keep(std::string_view message) noexcept {
+  const std::size_t length = std::min(message.size(), sizeof last_error - 1);
+  std::memcpy(last_error, message.data(), length);
+  last_error[length] = '\0';
+}
+
+} // namespace
+
+cape_status record_exception() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    keep(error.what());
+    return static_cast<cape_status>(error.code());
+  } catch (const std::bad_alloc&) {
+    keep("out of memory");
+    return CAPE_OUT_OF_MEMORY;
+  } catch (const std::length_error&) { // what a container says to a size that no memory could hold
+    keep("out of memory: a result would be larger than any memory");
+    return CAPE_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    keep(error.what());
+    return CAPE_INTERNAL;
+  } catch (...) {
+    keep("an exception of unknown type");
+    return CAPE_INTERNAL;
+  }
+}
+
+void check_length(std::int64_t given, std::int64_t right, std::string_view name) {
+  if (given != right)
+    throw Error(Status::dim_mismatch, std::string(name) + " is " + std::to_string(given) +
+                                          "; it must be " + std::to_string(right));
+}
+
+void check_output(const double* out, std::int64_t n_rows, std::int64_t n_cols,
+                  std::int64_t right_rows, std::int64_t right_cols) {
+  if (n_rows != right_rows || n_cols != right_cols)
+    throw Error(Status::dim_mismatch,
+                "out is " + std::to_string(n_rows) + " x " + std::to_string(n_cols) +
+                    "; it must be " + std::to_string(right_rows) + " x " +
+                    std::to_string(right_cols));
+  if (n_rows > 0 && n_cols > 0) required(out, "out");
+}
+
+void copy_matrix(double* out, std::int64_t n_rows, std::int64_t n_cols, const Matrix& values) {
+  check_output(out, n_rows, n_cols, values.rows(), values.cols());
+  if (!values.empty())
+    std::memcpy(out, values.data(), static_cast<std::size_t>(values.size()) * sizeof(double));
+}
+
+std::vector<double> row_of(const MatrixView& matrix, std::int64_t i) {
+  std::vector<double> row(static_cast<std::size_t>(matrix.cols));
+  for (std::int64_t j = 0; j < matrix.cols; ++j) row[static_cast<std::size_t>(j)] = matrix(i, j);
+  return row;
+}
+
+void check_struct_size(std::size_t given, std::size_t ours, std::string_view name) {
+  if (given > ours)
+    throw Error(Status::unsupported,
+                std::string(name) + "->struct_size is " + std::to_string(given) + " but " +
+                    std::to_string(ours) +
+                    " in this library, which is older than the header that the caller was built with");
+  if (given < sizeof(std::size_t))
+    throw Error(Status::invalid_argument, std::string(name) + "->struct_size is " +
+                                              std::to_string(given) +
+                                              "; set it to sizeof the struct");
+}
+
+} // namespace cape::capi
+
+const char* cape_last_error(void) { return cape::capi::last_error; }

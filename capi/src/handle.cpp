@@ -1,0 +1,37 @@
+#include <functional>
+
+#include "handle.hpp"
+
+namespace cape::capi {
+
+MatrixView view_of(const cape_matrix_view* view, std::string_view name) {
+  const auto given = read_struct(view, name, cape_matrix_view{});
+  const MatrixView out{given.data, given.n_rows, given.n_cols, given.ld,
+                       static_cast<Layout>(given.layout)};
+  check_view(out, name);
+  return out;
+}
+
+SparseView view_of(const cape_sparse_view* view, std::string_view name) {
+  const auto given = read_struct(view, name, cape_sparse_view{});
+  const SparseView out{given.values, given.indices, given.offsets,
+                       given.n_rows, given.n_cols,  static_cast<Layout>(given.layout)};
+  check_view(out, name);
+  return out;
+}
+
+Run make_run(const cape_options& options) {
+  ProgressFunction progress;
+  if (options.progress != nullptr)
+    progress = [fn = options.progress, context = options.progress_context](const Progress& now) {
+      const std::string stage(now.stage);
+      const cape_progress report{sizeof(cape_progress), stage.c_str(), now.step,
+                                 now.total,             now.loss,      now.constraint};
+      return fn(&report, context) == 0;
+    };
+  const RunOptions& run = options.values.run;
+  return Run(static_cast<std::uint64_t>(run.seed), static_cast<int>(run.threads),
+             std::move(progress));
+}
+
+} // namespace cape::capi

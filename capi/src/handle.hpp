@@ -1,0 +1,101 @@
+// The objects behind the handles of the C interface.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guard.hpp"
+
+namespace cape::capi {
+
+/// First in every object: its type, so that a pointer to something else (and, as long as the memory
+/// has not been used again, one to a freed object) is found out.
+template <std::uint64_t value>
+struct Tagged {
+  static constexpr std::uint64_t tag_value = value;
+  std::uint64_t tag = value;
+
+  Tagged() = default;
+  Tagged(const Tagged&) = default;
+  Tagged& operator=(const Tagged&) = default;
+  ~Tagged() { static_cast<volatile std::uint64_t&>(tag) = 0; } // volatile: not a dead store
+};
+
+/// The object of a handle. Error(invalid_argument) if it is null, Error(bad_state) if it is not one.
+template <class T>
+T& object(T* handle, std::string_view name) {
+  if (required(handle, name).tag != T::tag_value)
+    throw Error(Status::bad_state,
+                std::string(name) + " is not a handle of this type, or has been freed");
+  return *handle;
+}
+
+/// Free what the handle owns; nothing for null and for what is not a handle of this type.
+template <class T>
+void release(T* handle) noexcept {
+  if (handle != nullptr && handle->tag == T::tag_value) delete handle;
+}
+
+/// Make an object and hand it to the caller: make() gives the value that it is built from. *out is
+/// null while the call has not succeeded.
+template <class T, class Make>
+cape_status create(T** out, Make&& make) noexcept {
+  clear(out);
+  return guard([&] {
+    required(out, "out");
+    *out = new T(make());
+  });
+}
+
+/// Matrix and sparse views, checked. An older client's struct may lack the last fields.
+MatrixView view_of(const cape_matrix_view* view, std::string_view name);
+SparseView view_of(const cape_sparse_view* view, std::string_view name);
+
+/// The C string. Error(invalid_argument) if it is null.
+inline std::string_view text(const char* value, std::string_view name) {
+  return &required(value, name);
+}
+
+} // namespace cape::capi
+
+struct cape_options : cape::capi::Tagged<0x6f70'7469'6f6e'7301> {
+  cape::Options values;
+  cape_progress_fn progress = nullptr;
+  void* progress_context = nullptr;
+};
+
+struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {
+  explicit cape_table(cape::Preprocessed data) : data(std::move(data)) {}
+  cape::Preprocessed data;
+};
+
+struct cape_dag : cape::capi::Tagged<0x6461'6700'0000'0001> {
+  explicit cape_dag(cape::Dag dag, bool learned) : dag(std::move(dag)), learned(learned) {}
+  /// A graph that was not learned here.
+  explicit cape_dag(cape::Digraph graph) : learned(false) { dag.graph = std::move(graph); }
+  cape::Dag dag; ///< the graph alone unless learned
+  bool learned;
+};
+
+struct cape_embedding : cape::capi::Tagged<0x656d'6265'6464'0001> {
+  explicit cape_embedding(cape::Embedding embedding) : embedding(std::move(embedding)) {}
+  cape::Embedding embedding;
+};
+
+struct cape_result : cape::capi::Tagged<0x7265'7375'6c74'0001> {
+  explicit cape_result(cape::Fit fit)
+      : dag(std::move(fit.dag), true), embedding(std::move(fit.embedding)),
+        angles(std::move(fit.angles)) {}
+  cape_dag dag;
+  cape_embedding embedding;
+  cape::Matrix angles;
+};
+
+namespace cape::capi {
+
+/// The context of a computation from the options "run." and the progress callback.
+Run make_run(const cape_options& options);
+
+} // namespace cape::capi

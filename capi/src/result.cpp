@@ -1,0 +1,55 @@
+// The whole run.
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include "handle.hpp"
+
+using namespace cape::capi;
+
+cape_status cape_fit(cape_result** out, const cape_matrix_view* x, const cape_options* options) {
+  return create(out, [&] {
+    const cape::MatrixView table = view_of(x, "x");
+    const cape_options& o = object(options, "options");
+    cape::Run run = make_run(o);
+    try {
+      return cape::fit(table, o.values, run);
+    } catch (const std::bad_alloc&) {
+      char need[160];
+      std::snprintf(need, sizeof need,
+                    "out of memory: a fit of %lld observations x %lld features needs about %.1f MB",
+                    static_cast<long long>(table.rows), static_cast<long long>(table.cols),
+                    estimate(table.rows, table.cols, o.values).bytes / 1e6);
+      throw cape::Error(cape::Status::out_of_memory, need);
+    }
+  });
+}
+
+void cape_result_free(cape_result* result) { release(result); }
+
+cape_status cape_result_dag(const cape_dag** out, const cape_result* result) {
+  clear(out);
+  return guard([&] { required(out, "out") = &object(result, "result").dag; });
+}
+
+cape_status cape_result_embedding(const cape_embedding** out, const cape_result* result) {
+  clear(out);
+  return guard([&] { required(out, "out") = &object(result, "result").embedding; });
+}
+
+cape_status cape_result_angles(double* out, int64_t n_rows, int64_t n_cols,
+                               const cape_result* result) {
+  return guard([&] { copy_matrix(out, n_rows, n_cols, object(result, "result").angles); });
+}
+
+cape_status cape_estimate(double* bytes_out, double* seconds_out, int64_t n, int64_t m,
+                          const cape_options* options) {
+  clear(bytes_out, seconds_out);
+  return guard([&] {
+    required(bytes_out, "bytes_out");
+    required(seconds_out, "seconds_out");
+    const cape::Estimate need = estimate(n, m, object(options, "options").values);
+    *bytes_out = need.bytes;
+    *seconds_out = need.seconds;
+  });
+}
