@@ -3,14 +3,15 @@
 module;
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 export module cape.attention;
 import cape.core;
 
 export namespace cape {
 
-/// The tensors of one call, all row-major. A tensor of queries is batch x q_length x heads*head_dim:
-/// element (b, i, h, c) at [(b * q_length + i) * heads*head_dim + h * head_dim + c]; keys, values and
-/// the output likewise.
+/// The tensors of one call, all row-major. A tensor of queries is batch x q_length x
+/// heads*head_dim: element (b, i, h, c) at [(b*q_length + i) * heads*head_dim + h*head_dim + c];
+/// keys, values and the output likewise.
 template <class T>
 struct AttentionInput {
   std::int64_t batch = 1;
@@ -33,7 +34,8 @@ struct AttentionInput {
   T scale = std::numeric_limits<T>::quiet_NaN(); ///< NaN: 1/sqrt(head_dim)
 };
 
-/// Gradients, each of its tensor's shape; a null one is not computed. Angle gradients need k and q.
+/// Where gradients go, each of its tensor's shape; what was there is overwritten. A null one is not
+/// computed. The gradients of angles need those of q and k.
 template <class T>
 struct AttentionGradient {
   T* q = nullptr;
@@ -43,26 +45,40 @@ struct AttentionGradient {
   T* k_angles = nullptr;
 };
 
-/// out: batch x q_length x heads*head_dim. log_sum_exp: batch x heads x q_length or null (-inf for a
-/// fully masked row). Never holds an L x L buffer. Same bits for any number of threads. Errors:
-/// invalid_argument for a null pointer, dim_mismatch for an odd head_dim with angles.
-/// O(batch heads q_length k_length head_dim).
-template <class T>
-void attention_forward(const AttentionInput<T>& in, T* out, T* log_sum_exp, Run& run);
+// All three functions: the same bits for any number of threads; memory for a rotated copy of the
+// keys and values and for tiles of scores, never for q_length x k_length of them. Errors:
+// invalid_argument for a null pointer, a size out of range, or a value (outside padding) that is
+// not finite or so large that a score could overflow; dim_mismatch for an odd head_dim with angles
+// or another angle_heads than 1 and heads. O(batch heads q_length k_length head_dim).
 
-/// Gradients of sum(d_out * out). out and log_sum_exp are those of attention_forward.
+/// out: batch x q_length x heads*head_dim (paper, eq_inject to eq attention, over the softmax of
+/// scaled scores). log_sum_exp of the scaled scores: batch x heads x q_length, or null; -inf for a
+/// row without keys.
+template <class T>
+void attention_forward(const AttentionInput<T>& in, T* out, std::type_identity_t<T>* log_sum_exp,
+                       Run& run);
+
+/// Gradients of sum(d_out * out). out and log_sum_exp are those of attention_forward for the same
+/// input, else Error(invalid_argument); the same if a gradient overflows. Parallel over batch and
+/// heads.
 template <class T>
 void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_sum_exp,
                         const T* d_out, const AttentionGradient<T>& gradient, Run& run);
 
-/// The scaled scores without softmax: batch x heads x q_length x k_length; masked keys get -inf.
+/// The scaled scores without softmax: batch x heads x q_length x k_length; padded keys get -inf.
+/// v is not read.
 template <class T>
 void attention_scores(const AttentionInput<T>& in, T* scores, Run& run);
 
-extern template void attention_forward<double>(const AttentionInput<double>&, double*, double*, Run&);
+extern template void attention_forward<double>(const AttentionInput<double>&, double*, double*,
+                                               Run&);
 extern template void attention_forward<float>(const AttentionInput<float>&, float*, float*, Run&);
-extern template void attention_backward<double>(const AttentionInput<double>&, const double*, const double*, const double*, const AttentionGradient<double>&, Run&);
-extern template void attention_backward<float>(const AttentionInput<float>&, const float*, const float*, const float*, const AttentionGradient<float>&, Run&);
+extern template void attention_backward<double>(const AttentionInput<double>&, const double*,
+                                                const double*, const double*,
+                                                const AttentionGradient<double>&, Run&);
+extern template void attention_backward<float>(const AttentionInput<float>&, const float*,
+                                               const float*, const float*,
+                                               const AttentionGradient<float>&, Run&);
 extern template void attention_scores<double>(const AttentionInput<double>&, double*, Run&);
 extern template void attention_scores<float>(const AttentionInput<float>&, float*, Run&);
 

@@ -1,0 +1,585 @@
+#define BOOST_TEST_MODULE attention
+#include <boost/test/unit_test.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <vector>
+import cape;
+
+namespace {
+
+using cape::AttentionInput;
+using cape::Status;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// The tensors of one call, owned.
+template <class T>
+struct Problem {
+  std::int64_t batch = 1, heads = 1, q_length = 0, k_length = 0, head_dim = 0, angle_heads = 1;
+  std::vector<T> q, k, v, q_angles, k_angles;
+  std::vector<std::uint8_t> mask;
+
+  AttentionInput<T> input() const {
+    return {.batch = batch,
+            .heads = heads,
+            .q_length = q_length,
+            .k_length = k_length,
+            .head_dim = head_dim,
+            .q = q.data(),
+            .k = k.data(),
+            .v = v.data(),
+            .q_angles = q_angles.empty() ? nullptr : q_angles.data(),
+            .k_angles = k_angles.empty() ? nullptr : k_angles.data(),
+            .angle_heads = angle_heads,
+            .key_mask = mask.empty() ? nullptr : mask.data()};
+  }
+  std::int64_t width() const { return heads * head_dim; }
+};
+
+std::vector<double> random_values(cape::Rng& rng, std::int64_t n, double reach) {
+  std::vector<double> x(at(n));
+  for (double& value : x) value = rng.uniform(-reach, reach);
+  return x;
+}
+
+enum class Angles { none, shared, per_head };
+
+Problem<double> random_problem(cape::Rng& rng, std::int64_t batch, std::int64_t heads,
+                               std::int64_t q_length, std::int64_t k_length, std::int64_t head_dim,
+                               Angles angles, double reach = 2) {
+  Problem<double> p{batch, heads, q_length, k_length, head_dim, 1, {}, {}, {}, {}, {}, {}};
+  p.q = random_values(rng, batch * q_length * p.width(), reach);
+  p.k = random_values(rng, batch * k_length * p.width(), reach);
+  p.v = random_values(rng, batch * k_length * p.width(), reach);
+  if (angles == Angles::none) return p;
+  p.angle_heads = angles == Angles::shared ? 1 : heads;
+  p.q_angles = random_values(rng, q_length * p.angle_heads * head_dim / 2, 3);
+  p.k_angles = random_values(rng, k_length * p.angle_heads * head_dim / 2, 3);
+  return p;
+}
+
+template <class To, class From>
+std::vector<To> converted(const std::vector<From>& x) {
+  return std::vector<To>(x.begin(), x.end());
+}
+Problem<float> to_float(const Problem<double>& p) {
+  return {p.batch, p.heads, p.q_length, p.k_length, p.head_dim, p.angle_heads,
+          converted<float>(p.q), converted<float>(p.k), converted<float>(p.v),
+          converted<float>(p.q_angles), converted<float>(p.k_angles), p.mask};
+}
+
+struct Result {
+  std::vector<double> out, log_sum_exp, scores;
+};
+
+// The definition, written out: rotate, score, softmax over all keys at once, weighted mean. Sums
+// are in long double, so that the reference is at least as exact as what it is compared with.
+Result reference(const Problem<double>& p) {
+  Result r{std::vector<double>(p.q.size(), 0.0),
+           std::vector<double>(at(p.batch * p.heads * p.q_length), -infinity),
+           std::vector<double>(at(p.batch * p.heads * p.q_length * p.k_length), -infinity)};
+  const auto element = [&](const std::vector<double>& x, std::int64_t length, std::int64_t b,
+                           std::int64_t i, std::int64_t h, std::int64_t c) {
+    return x[at((b * length + i) * p.width() + h * p.head_dim + c)];
+  };
+  const auto rotated = [&](const std::vector<double>& x, const std::vector<double>& angles,
+                           std::int64_t length, std::int64_t b, std::int64_t i, std::int64_t h,
+                           std::int64_t c) {
+    const double own = element(x, length, b, i, h, c);
+    if (angles.empty()) return own;
+    const std::int64_t pairs = p.head_dim / 2;
+    const double phi =
+        angles[at((i * p.angle_heads + (p.angle_heads == 1 ? 0 : h)) * pairs + c / 2)];
+    const double other = element(x, length, b, i, h, c % 2 == 0 ? c + 1 : c - 1);
+    return std::cos(phi) * own + (c % 2 == 0 ? -1 : 1) * std::sin(phi) * other;
+  };
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.heads; ++h)
+      for (std::int64_t i = 0; i < p.q_length; ++i) {
+        const std::int64_t row = (b * p.heads + h) * p.q_length + i;
+        double top = -infinity;
+        for (std::int64_t j = 0; j < p.k_length; ++j) {
+          if (!p.mask.empty() && p.mask[at(b * p.k_length + j)] == 0) continue;
+          long double dot = 0;
+          for (std::int64_t c = 0; c < p.head_dim; ++c)
+            dot += static_cast<long double>(rotated(p.q, p.q_angles, p.q_length, b, i, h, c)) *
+                   rotated(p.k, p.k_angles, p.k_length, b, j, h, c);
+          const double score =
+              static_cast<double>(dot) / std::sqrt(static_cast<double>(p.head_dim));
+          r.scores[at(row * p.k_length + j)] = score;
+          top = std::max(top, score);
+        }
+        if (top == -infinity) continue;
+        long double sum = 0;
+        std::vector<long double> mean(at(p.head_dim), 0);
+        for (std::int64_t j = 0; j < p.k_length; ++j) {
+          const long double weight =
+              std::exp(static_cast<long double>(r.scores[at(row * p.k_length + j)]) - top);
+          if (weight == 0) continue;
+          sum += weight;
+          for (std::int64_t c = 0; c < p.head_dim; ++c)
+            mean[at(c)] += weight * element(p.v, p.k_length, b, j, h, c);
+        }
+        for (std::int64_t c = 0; c < p.head_dim; ++c)
+          r.out[at((b * p.q_length + i) * p.width() + h * p.head_dim + c)] =
+              static_cast<double>(mean[at(c)] / sum);
+        r.log_sum_exp[at(row)] = static_cast<double>(top + std::log(sum));
+      }
+  return r;
+}
+
+template <class T>
+struct Forward {
+  std::vector<T> out, log_sum_exp;
+};
+template <class T>
+Forward<T> forward(const Problem<T>& p, int threads = 1) {
+  cape::Run run(1, threads);
+  Forward<T> f{std::vector<T>(p.q.size(), T(-99)),
+               std::vector<T>(at(p.batch * p.heads * p.q_length), T(-99))};
+  cape::attention_forward(p.input(), f.out.data(), f.log_sum_exp.data(), run);
+  return f;
+}
+
+template <class T>
+struct Gradient {
+  std::vector<T> q, k, v, q_angles, k_angles;
+};
+template <class T>
+Gradient<T> backward(const Problem<T>& p, const std::vector<T>& d_out, int threads = 1) {
+  cape::Run run(1, threads);
+  const Forward<T> f = forward(p, threads);
+  const auto like = [](const std::vector<T>& x) { return std::vector<T>(x.size(), T(-99)); };
+  Gradient<T> g{like(p.q), like(p.k), like(p.v), like(p.q_angles), like(p.k_angles)};
+  const auto pointer = [](std::vector<T>& x) { return x.empty() ? nullptr : x.data(); };
+  cape::attention_backward(p.input(), f.out.data(), f.log_sum_exp.data(), d_out.data(),
+                           {pointer(g.q), pointer(g.k), pointer(g.v), pointer(g.q_angles),
+                            pointer(g.k_angles)},
+                           run);
+  return g;
+}
+
+// The largest |a - b| over equal infinities counted as 0; infinity if the sizes differ.
+template <class T>
+double distance(const std::vector<T>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return infinity;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = static_cast<double>(a[i]);
+    if (x == b[i]) continue;
+    const double gap = std::fabs(x - b[i]);
+    largest = std::isnan(gap) ? infinity : std::max(largest, gap);
+  }
+  return largest;
+}
+
+template <class F>
+std::string error_of(Status status, F f) {
+  try {
+    f();
+  } catch (const cape::Error& e) {
+    BOOST_TEST(std::string(cape::status_name(e.code())) == std::string(cape::status_name(status)));
+    return e.what();
+  }
+  return "";
+}
+bool has(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::ranges::all_of(
+      parts, [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+void check_against_reference(const Problem<double>& p) {
+  const Result expected = reference(p);
+  const Forward<double> f = forward(p);
+  const Forward<float> single = forward(to_float(p));
+  cape::Run run;
+  std::vector<double> scores(expected.scores.size());
+  cape::attention_scores(p.input(), scores.data(), run);
+  BOOST_TEST_CONTEXT("batch " << p.batch << " heads " << p.heads << " q_length " << p.q_length
+                              << " k_length " << p.k_length << " head_dim " << p.head_dim) {
+    BOOST_TEST(distance(f.out, expected.out) < 1e-12);
+    BOOST_TEST(distance(f.log_sum_exp, expected.log_sum_exp) < 1e-12);
+    BOOST_TEST(distance(scores, expected.scores) < 1e-12);
+    BOOST_TEST(distance(single.out, expected.out) < 2e-4);
+    BOOST_TEST(distance(single.log_sum_exp, expected.log_sum_exp) < 2e-4);
+  }
+}
+
+constexpr std::int64_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
+                                  13, 14, 15, 16, 17, 31, 33, 63, 64, 65};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(small_attention_by_hand) {
+  // One query, two keys, head_dim 2, scale 1/sqrt(2): scores 0 and log(3), weights 1/4 and 3/4.
+  const double s = std::sqrt(2.0) * std::log(3.0);
+  const Problem<double> p{1, 1, 1, 2, 2, 1, {1, 0}, {0, 5, s, 0}, {4, 0, 0, 8}, {}, {}, {}};
+  const Forward<double> f = forward(p);
+  BOOST_TEST(distance(f.out, {1, 6}) < 1e-14);
+  BOOST_TEST(distance(f.log_sum_exp, {std::log(4.0)}) < 1e-14);
+}
+
+BOOST_AUTO_TEST_CASE(rotation_turns_interleaved_pairs) {
+  // cases.md C1: the scores of q turned by (pi/6, pi/3) with the unit vectors at angle 0 are the
+  // elements of the turned q, here divided by sqrt(4).
+  const double pi = std::acos(-1.0);
+  Problem<double> p{1, 1, 1, 4, 4, 1, {}, {}, {}, {}, {}, {}};
+  p.q = {1, 2, 3, 4};
+  p.k = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+  p.v = p.k;
+  p.q_angles = {pi / 6, pi / 3};
+  p.k_angles = std::vector<double>(8, 0.0);
+  cape::Run run;
+  std::vector<double> scores(4);
+  cape::attention_scores(p.input(), scores.data(), run);
+  for (double& score : scores) score *= 2;
+  BOOST_TEST(distance(scores, {-0.1339746, 2.2320508, -1.9641016, 4.5980762}) < 1e-7);
+}
+
+BOOST_AUTO_TEST_CASE(any_shape_agrees_with_the_definition) {
+  cape::Rng rng(21);
+  const auto size = [&] { return sizes[at(rng.integer(std::size(sizes)))]; };
+  for (const std::int64_t q : {1, 2, 17, 63, 64, 65})
+    for (const std::int64_t k : {1, 2, 17, 63, 64, 65})
+      for (const std::int64_t d : {1, 2, 7, 16, 64, 65})
+        check_against_reference(
+            random_problem(rng, 1, 1, q, k, d, d % 2 == 0 ? Angles::shared : Angles::none));
+  for (int trial = 0; trial < 150; ++trial) {
+    const std::int64_t d = size(), batch = 1 + rng.integer(3), heads = 1 + rng.integer(3);
+    const auto angles = d % 2 != 0 ? Angles::none : static_cast<Angles>(rng.integer(3));
+    check_against_reference(random_problem(rng, batch, heads, size(), size(), d, angles));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(lengths_beyond_one_tile_agree_with_the_definition) {
+  cape::Rng rng(22);
+  for (const std::int64_t k : {255, 256, 257, 513, 700})
+    check_against_reference(random_problem(rng, 1, 2, 130, k, 10, Angles::per_head));
+}
+
+BOOST_AUTO_TEST_CASE(empty_sides_are_defined) {
+  cape::Rng rng(23);
+  BOOST_TEST(forward(random_problem(rng, 1, 2, 0, 5, 4, Angles::none)).out.empty());
+  BOOST_TEST(forward(random_problem(rng, 0, 2, 3, 5, 4, Angles::none)).out.empty());
+  const Problem<double> no_keys = random_problem(rng, 2, 2, 3, 0, 4, Angles::none);
+  const Forward<double> f = forward(no_keys);
+  BOOST_TEST(std::ranges::count(f.out, 0.0) == std::ssize(no_keys.q));
+  BOOST_TEST(std::ranges::count(f.log_sum_exp, -infinity) == 2 * 2 * 3);
+  const Gradient<double> g = backward(no_keys, no_keys.q);
+  BOOST_TEST(std::ranges::count(g.q, 0.0) == std::ssize(no_keys.q));
+  cape::Run run;
+  BOOST_CHECK_NO_THROW(cape::attention_forward(AttentionInput<double>{.head_dim = 3},
+                                               static_cast<double*>(nullptr), nullptr, run));
+}
+
+BOOST_AUTO_TEST_CASE(padded_keys_have_no_influence_whatever_they_hold) {
+  cape::Rng rng(24);
+  for (const double junk : {nan_value, infinity, -infinity, 1e300}) {
+    Problem<double> p = random_problem(rng, 2, 2, 9, 300, 6, Angles::shared);
+    p.mask.assign(2 * 300, 1);
+    for (std::int64_t j = 0; j < 600; ++j) p.mask[at(j)] = rng.uniform() < 0.6;
+    const Result expected = reference(p);
+    const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
+    const Gradient<double> clean = backward(p, d_out);
+    for (std::int64_t j = 0; j < 600; ++j)
+      if (p.mask[at(j)] == 0)
+        for (std::int64_t c = 0; c < p.width(); ++c)
+          p.k[at(j * p.width() + c)] = p.v[at(j * p.width() + c)] = junk;
+    const Forward<double> f = forward(p);
+    BOOST_TEST(distance(f.out, expected.out) < 1e-12);
+    BOOST_TEST(distance(f.log_sum_exp, expected.log_sum_exp) < 1e-12);
+    const Gradient<double> g = backward(p, d_out);
+    BOOST_TEST((g.q == clean.q && g.k == clean.k && g.v == clean.v));
+    BOOST_TEST((g.q_angles == clean.q_angles && g.k_angles == clean.k_angles));
+    for (std::int64_t j = 0; j < 600; ++j)
+      if (p.mask[at(j)] == 0) BOOST_TEST(g.k[at(j * p.width())] == 0.0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_row_without_keys_gives_zeros) {
+  // cases.md C2, for a whole element of the batch: its keys are all padding, the others' are not.
+  cape::Rng rng(25);
+  Problem<double> p = random_problem(rng, 3, 1, 4, 4, 2, Angles::shared);
+  p.mask = {1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0};
+  const Forward<double> f = forward(p);
+  const Forward<float> single = forward(to_float(p));
+  BOOST_TEST(distance(f.out, reference(p).out) < 1e-13);
+  const Gradient<double> g = backward(p, p.q);
+  const Gradient<float> g_single = backward(to_float(p), to_float(p).q);
+  for (std::size_t i = 8; i < 16; ++i) {
+    BOOST_TEST(f.out[i] == 0.0);
+    BOOST_TEST(single.out[i] == 0.0f);
+    for (const double x : {g.q[i], g.k[i], g.v[i]}) BOOST_TEST(x == 0.0);
+    for (const float x : {g_single.q[i], g_single.k[i], g_single.v[i]}) BOOST_TEST(x == 0.0f);
+  }
+  for (std::size_t i = 4; i < 8; ++i) BOOST_TEST(f.log_sum_exp[i] == -infinity);
+}
+
+BOOST_AUTO_TEST_CASE(huge_scores_are_stable) {
+  // Scores of +-1e4 around a winner: the softmax is the value of the largest score.
+  Problem<double> p{1, 1, 2, 600, 2, 1, {}, {}, {}, {}, {}, {}};
+  p.q = {1, 0, -1, 0};
+  for (int j = 0; j < 600; ++j) {
+    p.k.insert(p.k.end(), {std::sqrt(2.0) * (j == 300 ? 1e4 : j == 17 ? -1e4 : 10.0 * (j % 7)), 0});
+    p.v.insert(p.v.end(), {static_cast<double>(j), 1});
+  }
+  BOOST_TEST(distance(forward(p).out, {300, 1, 17, 1}) < 1e-10);
+  BOOST_TEST(distance(forward(to_float(p)).out, {300, 1, 17, 1}) < 1e-4);
+  const Gradient<double> g = backward(p, {1, 1, 1, 1});
+  BOOST_TEST(distance(g.q, {0, 0, 0, 0}) < 1e-10);
+  cape::Rng rng(26);
+  const Problem<double> wild = random_problem(rng, 1, 2, 33, 300, 8, Angles::shared, 100);
+  BOOST_TEST(distance(forward(wild).out, reference(wild).out) < 1e-8);
+}
+
+BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
+  cape::Rng rng(27);
+  struct Shape {
+    std::int64_t batch, heads, q, k, d;
+    Angles angles;
+    bool masked;
+  };
+  for (const Shape s : {Shape{1, 1, 1, 1, 2, Angles::shared, false},
+                        Shape{1, 1, 3, 5, 3, Angles::none, false},
+                        Shape{2, 2, 4, 5, 4, Angles::shared, true},
+                        Shape{2, 3, 3, 4, 2, Angles::per_head, true},
+                        Shape{1, 1, 66, 3, 2, Angles::shared, false},
+                        Shape{1, 1, 2, 258, 2, Angles::shared, true}}) {
+    Problem<double> p = random_problem(rng, s.batch, s.heads, s.q, s.k, s.d, s.angles);
+    if (s.masked)
+      for (std::int64_t j = 0; j < s.batch * s.k; ++j) p.mask.push_back(rng.uniform() < 0.7);
+    const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
+    const auto loss = [&] {
+      const Forward<double> f = forward(p);
+      double sum = 0;
+      for (std::size_t i = 0; i < d_out.size(); ++i) sum += d_out[i] * f.out[i];
+      return sum;
+    };
+    const Gradient<double> g = backward(p, d_out);
+    const auto compare = [&](std::vector<double>& x, const std::vector<double>& analytic,
+                             const char* name) {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double step = 1e-5, kept = x[i];
+        x[i] = kept + step;
+        const double above = loss();
+        x[i] = kept - step;
+        const double below = loss();
+        x[i] = kept;
+        BOOST_TEST_CONTEXT(name << "[" << i << "], k_length " << s.k)
+        BOOST_TEST(std::fabs((above - below) / (2 * step) - analytic[i]) < 2e-8);
+      }
+    };
+    compare(p.q, g.q, "q");
+    compare(p.k, g.k, "k");
+    compare(p.v, g.v, "v");
+    compare(p.q_angles, g.q_angles, "q_angles");
+    compare(p.k_angles, g.k_angles, "k_angles");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(gradients_in_float_agree_with_double) {
+  cape::Rng rng(28);
+  const Problem<double> p = random_problem(rng, 2, 2, 70, 300, 16, Angles::per_head, 1);
+  const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
+  const Gradient<double> g = backward(p, d_out);
+  const Gradient<float> f = backward(to_float(p), converted<float>(d_out));
+  BOOST_TEST(distance(f.q, g.q) < 1e-5);
+  BOOST_TEST(distance(f.k, g.k) < 1e-5);
+  BOOST_TEST(distance(f.v, g.v) < 1e-5);
+  BOOST_TEST(distance(f.q_angles, g.q_angles) < 1e-5);
+  BOOST_TEST(distance(f.k_angles, g.k_angles) < 1e-5);
+}
+
+BOOST_AUTO_TEST_CASE(gradients_not_asked_for_do_not_change_the_others) {
+  cape::Rng rng(29);
+  const Problem<double> p = random_problem(rng, 1, 2, 5, 6, 4, Angles::shared);
+  const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
+  const Gradient<double> all = backward(p, d_out);
+  const Forward<double> f = forward(p);
+  cape::Run run;
+  std::vector<double> q(p.q.size()), k(p.k.size()), v(p.v.size());
+  const auto only = [&](const cape::AttentionGradient<double>& g) {
+    cape::attention_backward(p.input(), f.out.data(), f.log_sum_exp.data(), d_out.data(), g, run);
+  };
+  only({.q = q.data()});
+  only({.k = k.data()});
+  only({.v = v.data()});
+  BOOST_TEST((q == all.q && k == all.k && v == all.v));
+}
+
+BOOST_AUTO_TEST_CASE(permuting_features_with_their_positions_permutes_the_output) {
+  cape::Rng rng(30);
+  const std::int64_t n = 300, d = 8;
+  const Problem<double> p = random_problem(rng, 1, 1, n, n, d, Angles::shared);
+  const std::vector<std::int64_t> order = rng.permutation(n);
+  const auto permuted = [&](const std::vector<double>& x, std::int64_t width) {
+    std::vector<double> y(x.size());
+    for (std::int64_t i = 0; i < n; ++i)
+      std::copy_n(x.begin() + order[at(i)] * width, width, y.begin() + i * width);
+    return y;
+  };
+  Problem<double> turned = p;
+  turned.q = permuted(p.q, d);
+  turned.k = permuted(p.k, d);
+  turned.v = permuted(p.v, d);
+  turned.q_angles = permuted(p.q_angles, d / 2);
+  turned.k_angles = permuted(p.k_angles, d / 2);
+  BOOST_TEST(distance(forward(turned).out, permuted(forward(p).out, d)) < 1e-13);
+}
+
+BOOST_AUTO_TEST_CASE(a_common_shift_of_all_angles_changes_nothing) {
+  cape::Rng rng(31);
+  Problem<double> p = random_problem(rng, 1, 2, 40, 50, 6, Angles::shared);
+  const Forward<double> before = forward(p);
+  const std::vector<double> shift = random_values(rng, 3, 2);
+  for (std::size_t i = 0; i < p.q_angles.size(); ++i) p.q_angles[i] += shift[i % 3];
+  for (std::size_t i = 0; i < p.k_angles.size(); ++i) p.k_angles[i] += shift[i % 3];
+  BOOST_TEST(distance(forward(p).out, before.out) < 1e-13);
+  // ... and the gradients of the angles sum to 0 for each pair.
+  const Gradient<double> g = backward(p, random_values(rng, std::ssize(p.q), 1));
+  for (std::size_t t = 0; t < 3; ++t) {
+    double sum = 0;
+    for (std::size_t i = t; i < g.q_angles.size(); i += 3) sum += g.q_angles[i];
+    for (std::size_t i = t; i < g.k_angles.size(); i += 3) sum += g.k_angles[i];
+    BOOST_TEST(std::fabs(sum) < 1e-12);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(angles_of_the_rotary_stage_give_its_score) {
+  cape::Rng rng(32);
+  const Problem<double> p = random_problem(rng, 1, 1, 3, 4, 6, Angles::shared);
+  cape::Run run;
+  std::vector<double> scores(12);
+  cape::attention_scores(p.input(), scores.data(), run);
+  for (std::size_t m = 0; m < 3; ++m)
+    for (std::size_t n = 0; n < 4; ++n)
+      BOOST_TEST(std::fabs(scores[m * 4 + n] * std::sqrt(6.0) -
+                           cape::rotary_score({&p.q[m * 6], 6}, {&p.k[n * 6], 6},
+                                              {&p.q_angles[m * 3], 3}, {&p.k_angles[n * 3], 3})) <
+                 1e-13);
+}
+
+BOOST_AUTO_TEST_CASE(a_given_scale_replaces_the_default) {
+  cape::Rng rng(33);
+  const Problem<double> p = random_problem(rng, 1, 1, 3, 4, 6, Angles::none);
+  cape::Run run;
+  std::vector<double> with_default(12), with_two(12);
+  cape::attention_scores(p.input(), with_default.data(), run);
+  AttentionInput<double> in = p.input();
+  in.scale = 2;
+  cape::attention_scores(in, with_two.data(), run);
+  for (double& score : with_default) score *= 2 * std::sqrt(6.0);
+  BOOST_TEST(distance(with_two, with_default) < 1e-13);
+}
+
+BOOST_AUTO_TEST_CASE(the_number_of_threads_does_not_change_a_bit) {
+  cape::Rng rng(34);
+  Problem<double> p = random_problem(rng, 3, 2, 150, 300, 16, Angles::shared);
+  for (std::int64_t j = 0; j < 900; ++j) p.mask.push_back(rng.uniform() < 0.8);
+  const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
+  const Forward<double> one = forward(p, 1), two = forward(p, 2);
+  BOOST_TEST((one.out == two.out && one.log_sum_exp == two.log_sum_exp));
+  const Gradient<double> g1 = backward(p, d_out, 1), g2 = backward(p, d_out, 2);
+  BOOST_TEST((g1.q == g2.q && g1.k == g2.k && g1.v == g2.v));
+  BOOST_TEST((g1.q_angles == g2.q_angles && g1.k_angles == g2.k_angles));
+  const Problem<float> single = to_float(p);
+  BOOST_TEST((forward(single, 1).out == forward(single, 2).out));
+}
+
+BOOST_AUTO_TEST_CASE(odd_head_dim_with_angles_is_refused_with_the_numbers) {
+  cape::Rng rng(35);
+  Problem<double> p = random_problem(rng, 1, 1, 2, 2, 7, Angles::none);
+  p.q_angles = p.k_angles = std::vector<double>(6);
+  BOOST_TEST(has(error_of(Status::dim_mismatch, [&] { forward(p); }), {"head_dim is 7", "8"}));
+}
+
+BOOST_AUTO_TEST_CASE(bad_arguments_are_named) {
+  cape::Rng rng(36);
+  const Problem<double> p = random_problem(rng, 1, 2, 3, 4, 4, Angles::shared);
+  std::vector<double> out(p.q.size());
+  cape::Run run;
+  const auto refusal = [&](Status status, auto change) {
+    AttentionInput<double> in = p.input();
+    change(in);
+    return error_of(status, [&] { cape::attention_forward(in, out.data(), nullptr, run); });
+  };
+  using In = AttentionInput<double>;
+  const Status invalid = Status::invalid_argument;
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.q = nullptr; }), {"q is null", "24"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.k = nullptr; }), {"k is null", "32"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.v = nullptr; }), {"v is null", "32"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.q_angles = nullptr; }), {"q_angles is null"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.k_angles = nullptr; }), {"k_angles is null"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.batch = -1; }), {"batch is -1"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.heads = 0; }), {"heads is 0"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.q_length = -5; }), {"q_length is -5"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.k_length = -5; }), {"k_length is -5"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.head_dim = 0; }), {"head_dim is 0"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.scale = infinity; }), {"scale"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.q_length = std::int64_t{1} << 58; }), {"2^57"}));
+  BOOST_TEST(has(refusal(invalid, [](In& in) { in.batch = std::int64_t{1} << 62; }), {"2^57"}));
+  BOOST_TEST(has(refusal(Status::dim_mismatch, [](In& in) { in.angle_heads = 3; }), {"3", "2"}));
+  double* const none = nullptr;
+  const auto without_out = [&] { cape::attention_forward(p.input(), none, none, run); };
+  BOOST_TEST(has(error_of(invalid, without_out), {"out is null"}));
+  const auto without_scores = [&] { cape::attention_scores(p.input(), none, run); };
+  BOOST_TEST(has(error_of(invalid, without_scores), {"scores is null"}));
+}
+
+BOOST_AUTO_TEST_CASE(values_that_are_not_finite_or_would_overflow_are_refused) {
+  cape::Rng rng(37);
+  const Problem<double> p = random_problem(rng, 1, 1, 3, 4, 4, Angles::shared);
+  const auto refusal = [&](auto member, double value) {
+    Problem<double> bad = p;
+    (bad.*member)[1] = value;
+    return error_of(Status::invalid_argument, [&] { forward(bad); });
+  };
+  for (const double bad : {nan_value, infinity, -infinity}) {
+    BOOST_TEST(has(refusal(&Problem<double>::q, bad), {"q has", "not finite"}));
+    BOOST_TEST(has(refusal(&Problem<double>::k, bad), {"k has", "not finite"}));
+    BOOST_TEST(has(refusal(&Problem<double>::v, bad), {"v has", "not finite"}));
+    BOOST_TEST(has(refusal(&Problem<double>::q_angles, bad), {"q_angles has", "not finite"}));
+    BOOST_TEST(has(refusal(&Problem<double>::k_angles, bad), {"k_angles has", "not finite"}));
+  }
+  BOOST_TEST(has(refusal(&Problem<double>::q, 1e308), {"q", "too large"}));
+  BOOST_TEST(has(refusal(&Problem<double>::v, 1e308), {"v", "too large"}));
+}
+
+BOOST_AUTO_TEST_CASE(bad_gradient_requests_are_named) {
+  cape::Rng rng(38);
+  const Problem<double> p = random_problem(rng, 1, 1, 3, 4, 4, Angles::shared);
+  const Forward<double> f = forward(p);
+  std::vector<double> x(100);
+  cape::Run run;
+  const auto refusal = [&](const Problem<double>& problem, const double* sums,
+                           const cape::AttentionGradient<double>& g) {
+    return error_of(Status::invalid_argument, [&] {
+      cape::attention_backward(problem.input(), f.out.data(), sums, p.q.data(), g, run);
+    });
+  };
+  const double* sums = f.log_sum_exp.data();
+  BOOST_TEST(has(refusal(p, sums, {.q_angles = x.data()}), {"gradient.q"}));
+  BOOST_TEST(has(refusal(p, sums, {.k_angles = x.data()}), {"gradient.k"}));
+  BOOST_TEST(has(refusal(p, nullptr, {.q = x.data()}), {"log_sum_exp is null"}));
+  Problem<double> plain = p;
+  plain.q_angles = plain.k_angles = {};
+  BOOST_TEST(has(refusal(plain, sums, {.q = x.data(), .q_angles = x.data()}), {"no angles"}));
+  const std::vector<double> wrong(3, -1e6);
+  BOOST_TEST(has(refusal(p, wrong.data(), {.v = x.data()}), {"query 0", "log_sum_exp"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_long_call_can_be_cancelled) {
+  cape::Rng rng(39);
+  const Problem<double> p = random_problem(rng, 1, 1, 300, 3000, 16, Angles::shared);
+  int calls = 0;
+  cape::Run run(1, 1, [&](const cape::Progress&) { return ++calls < 1; });
+  std::vector<double> out(p.q.size());
+  const auto call = [&] { cape::attention_forward(p.input(), out.data(), nullptr, run); };
+  BOOST_TEST(has(error_of(Status::cancelled, call), {"cancelled"}));
+}
