@@ -68,7 +68,8 @@ BOOST_AUTO_TEST_SUITE(graphs)
 
 BOOST_AUTO_TEST_CASE(barabasi_albert_has_m_edges_per_later_node) {
   for (const auto& [nodes, m, edges] :
-       {std::tuple{10, 1, 9u}, {10, 2, 16u}, {30, 2, 56u}, {100, 2, 196u}, {300, 2, 596u}, {2, 2, 0u}})
+       {std::tuple{10, 1, 9u}, {10, 2, 16u}, {30, 2, 56u}, {100, 2, 196u}, {300, 2, 596u},
+        {2, 2, 0u}})
     for (const std::uint64_t seed : {1u, 2u})
       BOOST_TEST(cape::simulate_dag(nodes, barabasi(m), seed).edges().size() == edges);
 }
@@ -289,8 +290,8 @@ BOOST_AUTO_TEST_CASE(log_counts_rise_by_half_per_standard_deviation) {
   for (std::int64_t i = 0; i < rows; ++i) x(i, 0) = i % 2 ? 7.0 : 3.0; // standardised: 1 and -1
   const cape::SparseMatrix counts = cape::simulate_counts(x, 10, 0.1, 2);
   double low = 0, high = 0;
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t e = counts.offsets[std::size_t(i)]; e < counts.offsets[std::size_t(i) + 1]; ++e)
+  for (std::size_t i = 0; i < std::size_t(rows); ++i)
+    for (std::int64_t e = counts.offsets[i]; e < counts.offsets[i + 1]; ++e)
       (i % 2 ? high : low) += counts.values[std::size_t(e)];
   // Means near 14.6 and 5.4, relative errors below 1%.
   BOOST_TEST(high / low == std::exp(1.0), boost::test_tools::tolerance(0.03));
