@@ -8,9 +8,9 @@ import cape.graph;
 
 export namespace cape {
 
-/// Counts over ordered pairs of nodes, with the conventions of NOTEARS and gCastle but for fpr, whose
-/// pairs are ordered here: a reversed edge counts once in shd, and as a false positive in fdr and
-/// precision. A ratio to nothing (no true edge, no estimated edge) is 0.
+/// Counts over ordered pairs of nodes, with the conventions of NOTEARS and gCastle but for fpr,
+/// whose pairs are ordered here: a reversed edge counts once in shd, and as a false positive in fdr
+/// and precision. A ratio to nothing (no true edge, no estimated edge) is 0.
 struct GraphMetrics {
   std::int64_t true_edges = 0, estimated_edges = 0;
   std::int64_t correct = 0;  ///< right direction
@@ -30,30 +30,30 @@ struct GraphMetrics {
 GraphMetrics compare_graphs(const Digraph& estimated, const Digraph& truth);
 
 /// Areas under the precision-recall curve (average precision: the sum of the rises in recall times
-/// the precision after them, pairs of one score as one step) and under the ROC curve (ties count one
-/// half). auprc is 0 without true pairs; auroc is 0.5 without true or without untrue pairs.
+/// the precision after them, pairs of one score as one step) and under the ROC curve (ties count
+/// one half). auprc is 0 without true pairs; auroc is 0.5 without true or without untrue pairs.
 struct ScoreMetrics {
   double auprc = 0;
   double auroc = 0;
 };
 /// Of scores over all ordered pairs m != n; scores is M x M, larger = more likely m -> n, and its
-/// diagonal is not read. Error(dim_mismatch) if it does not fit the graph, Error(invalid_argument) for
-/// a score that is not finite. O(M^2 log M).
+/// diagonal is not read. Error(dim_mismatch) if it does not fit the graph, Error(invalid_argument)
+/// for a score that is not finite. O(M^2 log M).
 ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth);
 
-/// Adjusted Rand index of two labellings (L. Hubert and P. Arabie, Comparing partitions, 1985): 1 for
-/// the same partition, 0 on average for unrelated ones; labels are any numbers. 1 if both are one
-/// cluster, or both all singletons. Error(dim_mismatch) if the lengths differ,
+/// Adjusted Rand index of two labellings (L. Hubert and P. Arabie, Comparing partitions, 1985): 1
+/// for the same partition, 0 on average for unrelated ones; labels are any numbers. 1 if both are
+/// one cluster, or both all singletons. Error(dim_mismatch) if the lengths differ,
 /// Error(invalid_argument) if they are 0. O(n log n).
 double adjusted_rand_index(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
-/// Mutual information of two labellings over the arithmetic mean of their entropies, in [0, 1]; 1 if
-/// both are one cluster. Errors and cost as for adjusted_rand_index().
+/// Mutual information of two labellings over the arithmetic mean of their entropies, in [0, 1]; 1
+/// if both are one cluster. Errors and cost as for adjusted_rand_index().
 double normalized_mutual_information(std::span<const std::int64_t> a,
                                      std::span<const std::int64_t> b);
 /// Mean silhouette width of the rows of x under Euclidean distance, in [-1, 1] (P. J. Rousseeuw,
-/// Silhouettes, 1987): (b - a) / max(a, b) for the mean distances a to the rest of a row's own cluster
-/// and b to the nearest other one; singletons count 0. Needs at least two clusters. O(n^2 p),
-/// parallel. Error(dim_mismatch) unless there is a label for every row; Error(cancelled).
+/// Silhouettes, 1987): (b - a) / max(a, b) for the mean distances a to the rest of a row's own
+/// cluster and b to the nearest other one; singletons count 0. Needs at least two clusters. O(n^2
+/// p), parallel. Error(dim_mismatch) unless there is a label for every row; Error(cancelled).
 double silhouette(const MatrixView& x, std::span<const std::int64_t> labels, Run& run);
 
 } // namespace cape

@@ -17,8 +17,9 @@ struct Edge {
   bool operator==(const Edge&) const = default;
 };
 
-/// A weighted directed graph on nodes 0 .. size()-1: at most one edge per ordered pair, no loops, no
-/// zero weights; weights may be negative. Edges are stored in rows (causes), sorted by (from, to).
+/// A weighted directed graph on nodes 0 .. size()-1: at most one edge per ordered pair, no loops,
+/// no zero weights; weights may be negative. Edges are stored in rows (causes), sorted by (from,
+/// to).
 class Digraph {
 public:
   Digraph() = default;
@@ -49,8 +50,8 @@ private:
   std::vector<std::int64_t> offsets_{0};
 };
 
-/// Causes before effects (Kahn; the smallest free node first). Error(invalid_argument) if there is a
-/// cycle. O(M log M + E).
+/// Causes before effects (Kahn; the smallest free node first). Error(invalid_argument) if there is
+/// a cycle. O(M log M + E).
 std::vector<std::int64_t> topological_order(const Digraph& graph);
 /// Is there no directed cycle? O(M log M + E).
 bool is_acyclic(const Digraph& graph);
@@ -71,13 +72,13 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau);
 /// Stationary vector of the random walk from effects to their causes, restarted with probability w
 /// (paper, eq_gregariousness): P[n,m] = |A[m,n]| / sum_m |A[m,n]|; a node without causes, for which
 /// the paper divides by zero, restarts everywhere alike. Positive, sums to 1; larger means causally
-/// more general. 0 < restart < 1, else Error(invalid_argument). O(E log(1/eps) / restart), and on an
-/// acyclic graph at most O(E M).
+/// more general. 0 < restart < 1, else Error(invalid_argument). O(E log(1/eps) / restart), and on
+/// an acyclic graph at most O(E M).
 std::vector<double> pagerank(const Digraph& graph, double restart = 0.15);
 
 /// Pairs (m, n, w) with n reachable from m in 1..hops directed steps, n != m, and w the largest
-/// product of |weights| over such paths (weights above 1 count as 1). Sorted by (from, to). O(M hops E)
-/// at worst. Error(invalid_argument) if hops < 1.
+/// product of |weights| over such paths (weights above 1 count as 1). Sorted by (from, to). O(M
+/// hops E) at worst. Error(invalid_argument) if hops < 1.
 std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops);
 
 /// Largest product of min(|weight|, 1) over all directed paths, M x M; 0 where there is no path, 1
@@ -94,8 +95,8 @@ Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run);
 /// numbered, except among nodes that the graph does not tell apart (colour refinement on weights,
 /// ties broken one node at a time): graph.renumbered(inverse of the order) is the same for every
 /// numbering unless nodes that look alike from all their neighbourhoods are not interchangeable, as
-/// in some regular graphs of equal weights. Entry k is the node that comes k-th. O(E log E) when the
-/// weights differ.
+/// in some regular graphs of equal weights. Entry k is the node that comes k-th. O(E log E) when
+/// the weights differ.
 std::vector<std::int64_t> canonical_order(const Digraph& graph);
 
 } // namespace cape

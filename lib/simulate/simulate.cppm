@@ -50,17 +50,17 @@ OptionFields fields(DataOptions& options);
 
 /// rows x graph.size() observations from a structural equation model on an acyclic graph. The
 /// weights of the graph enter the linear mechanism alone; a node without causes is noise. Noise of
-/// exponential and gumbel is not centred. Error(invalid_argument) on a cycle, rows < 1, or an option
-/// out of its range; Error(unsupported) if the data outgrow a double (long paths, quadratic).
-/// O(rows (nodes + E)), times 100 for mlp and 512 for gp_additive.
+/// exponential and gumbel is not centred. Error(invalid_argument) on a cycle, rows < 1, or an
+/// option out of its range; Error(unsupported) if the data outgrow a double (long paths,
+/// quadratic). O(rows (nodes + E)), times 100 for mlp and 512 for gp_additive.
 Matrix simulate_data(const Digraph& graph, std::int64_t rows, const DataOptions& options,
                      std::uint64_t seed);
 
 /// Counts: entry (i, j) is negative binomial with mean depth_i exp(a_j + 0.5 x_ij) and variance
-/// mean + dispersion mean^2, where x is standardised by column (a constant column becomes 0), depths
-/// are log-normal with mean 1 and log-sd 0.3, and a_j makes the means of a column average `mean`.
-/// cells x features, row_major (CSR), zeros left out. mean in [1e-6, 1e6], dispersion in [0, 1000]
-/// (0: Poisson), x finite; else Error(invalid_argument). O(cells features).
+/// mean + dispersion mean^2, where x is standardised by column (a constant column becomes 0),
+/// depths are log-normal with mean 1 and log-sd 0.3, and a_j makes the means of a column average
+/// `mean`. cells x features, row_major (CSR), zeros left out. mean in [1e-6, 1e6], dispersion in
+/// [0, 1000] (0: Poisson), x finite; else Error(invalid_argument). O(cells features).
 SparseMatrix simulate_counts(const MatrixView& x, double mean, double dispersion,
                              std::uint64_t seed);
 

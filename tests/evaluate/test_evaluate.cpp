@@ -282,7 +282,8 @@ BOOST_AUTO_TEST_CASE(silhouette_does_not_depend_on_scale_layout_or_threads) {
   Run one(1, 1), many(1, 8);
   const double s = cape::silhouette(x, labels, one);
   BOOST_TEST(cape::silhouette(x, labels, many) == s);
-  BOOST_TEST(cape::silhouette({by_row.data(), 60, 3, 3, cape::Layout::row_major}, labels, one) == s);
+  const cape::MatrixView rows{by_row.data(), 60, 3, 3, cape::Layout::row_major};
+  BOOST_TEST(cape::silhouette(rows, labels, one) == s);
   BOOST_TEST(cape::silhouette(huge, labels, one) == s, near);
 }
 

@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_SUITE(acyclicity)
 
 BOOST_AUTO_TEST_CASE(topological_order_takes_the_smallest_free_node) {
   const Digraph g(5, {{4, 0, 1}, {0, 2, 1}, {3, 2, 1}});
-  BOOST_TEST(cape::topological_order(g) == (Order{1, 3, 4, 0, 2}), boost::test_tools::per_element());
+  BOOST_TEST((cape::topological_order(g) == Order{1, 3, 4, 0, 2}));
   BOOST_TEST(cape::topological_order(Digraph(0)).empty());
 }
 
