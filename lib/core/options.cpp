@@ -14,7 +14,7 @@ std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", value);
   double back = 0;
-  for (int digits = 1; digits <= 17; ++digits) { // the shortest form that reads back the same
+  for (int digits = 6; digits <= 17; ++digits) { // the first form that reads back the same
     std::snprintf(text, sizeof text, "%.*g", digits, value);
     std::sscanf(text, "%lf", &back);
     if (back == value || value != value) break;

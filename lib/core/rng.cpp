@@ -186,6 +186,9 @@ std::int64_t Rng::integer(std::int64_t n) {
 }
 
 std::vector<std::int64_t> Rng::permutation(std::int64_t n) {
+  if (n < 0)
+    throw Error(Status::invalid_argument,
+                "a permutation needs n >= 0; n is " + std::to_string(n));
   std::vector<std::int64_t> p(static_cast<std::size_t>(n));
   std::iota(p.begin(), p.end(), std::int64_t{0});
   for (std::int64_t i = n - 1; i > 0; --i)

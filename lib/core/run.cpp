@@ -4,6 +4,7 @@ module;
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
@@ -56,7 +57,7 @@ void Run::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& 
     }
     return;
   }
-  tbb::task_arena arena(threads_);
+  tbb::task_arena arena(std::min(threads_, tbb::info::default_concurrency())); // more: TBB warns
   arena.execute([&] {
     tbb::parallel_for(
         std::int64_t{0}, n,
