@@ -55,9 +55,9 @@ ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth) {
   check_view(scores, "scores");
   const std::int64_t nodes = truth.size();
   if (scores.rows != nodes || scores.cols != nodes)
-    throw Error(Status::dim_mismatch, message("scores is ", scores.rows, " x ", scores.cols,
-                                              "; for a graph of ", nodes, " nodes it must be ",
-                                              nodes, " x ", nodes));
+    throw Error(Status::dim_mismatch,
+                message("scores is ", scores.rows, " x ", scores.cols, "; for a graph of ", nodes,
+                        " nodes it must be ", nodes, " x ", nodes));
   std::vector<std::pair<double, bool>> ranked; // score, is it a true pair?
   for (std::int64_t m = 0; m < nodes; ++m)
     for (std::int64_t n = 0; n < nodes; ++n) {

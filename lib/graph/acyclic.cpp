@@ -14,23 +14,20 @@ namespace cape {
 namespace {
 
 // Kahn's order, the smallest free node first; the nodes on and behind cycles are left out.
-std::vector<std::int64_t> kahn(const Digraph &graph) {
+std::vector<std::int64_t> kahn(const Digraph& graph) {
   std::vector<std::int64_t> causes(static_cast<std::size_t>(graph.size()), 0);
-  for (const Edge &e : graph.edges())
-    ++causes[static_cast<std::size_t>(e.to)];
+  for (const Edge& e : graph.edges()) ++causes[static_cast<std::size_t>(e.to)];
   std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free;
   for (std::int64_t m = 0; m < graph.size(); ++m)
-    if (causes[static_cast<std::size_t>(m)] == 0)
-      free.push(m);
+    if (causes[static_cast<std::size_t>(m)] == 0) free.push(m);
   std::vector<std::int64_t> order;
   order.reserve(causes.size());
   while (!free.empty()) {
     const std::int64_t m = free.top();
     free.pop();
     order.push_back(m);
-    for (const Edge &e : graph.out(m))
-      if (--causes[static_cast<std::size_t>(e.to)] == 0)
-        free.push(e.to);
+    for (const Edge& e : graph.out(m))
+      if (--causes[static_cast<std::size_t>(e.to)] == 0) free.push(e.to);
   }
   return order;
 }
@@ -51,17 +48,15 @@ public:
   }
 
   void add_edge(std::size_t m, std::size_t n) {
-    if (reaches(m, n))
-      return;
+    if (reaches(m, n)) return;
     const std::size_t nodes = bits_.size() / words_;
     for (std::size_t k = 0; k < nodes; ++k)
       if (reaches(k, m) && !reaches(k, n))
-        for (std::size_t w = 0; w < words_; ++w)
-          row(k)[w] |= row(n)[w];
+        for (std::size_t w = 0; w < words_; ++w) row(k)[w] |= row(n)[w];
   }
 
 private:
-  std::uint64_t *row(std::size_t m) { return bits_.data() + m * words_; }
+  std::uint64_t* row(std::size_t m) { return bits_.data() + m * words_; }
 
   std::size_t words_;
   std::vector<std::uint64_t> bits_;
@@ -69,7 +64,7 @@ private:
 
 } // namespace
 
-std::vector<std::int64_t> topological_order(const Digraph &graph) {
+std::vector<std::int64_t> topological_order(const Digraph& graph) {
   std::vector<std::int64_t> order = kahn(graph);
   if (std::ssize(order) < graph.size())
     throw Error(Status::invalid_argument,
@@ -78,16 +73,16 @@ std::vector<std::int64_t> topological_order(const Digraph &graph) {
   return order;
 }
 
-bool is_acyclic(const Digraph &graph) { return std::ssize(kahn(graph)) == graph.size(); }
+bool is_acyclic(const Digraph& graph) { return std::ssize(kahn(graph)) == graph.size(); }
 
-AcyclicProjection project_acyclic(const Digraph &graph, double tau) {
+AcyclicProjection project_acyclic(const Digraph& graph, double tau) {
   if (!std::isfinite(tau) || tau < 0)
     throw Error(Status::invalid_argument,
                 message("tau is ", tau, "; it must be finite and not negative"));
   std::vector<Edge> edges = graph.edges();
   AcyclicProjection result;
   result.n_below_threshold = static_cast<std::int64_t>(
-      std::erase_if(edges, [tau](const Edge &e) { return !(std::fabs(e.weight) > tau); }));
+      std::erase_if(edges, [tau](const Edge& e) { return !(std::fabs(e.weight) > tau); }));
 
   Digraph thresholded(graph.size(), edges);
   if (is_acyclic(thresholded)) {
@@ -95,10 +90,10 @@ AcyclicProjection project_acyclic(const Digraph &graph, double tau) {
     return result;
   }
   std::ranges::sort(edges, {},
-                    [](const Edge &e) { return std::tuple(-std::fabs(e.weight), e.from, e.to); });
+                    [](const Edge& e) { return std::tuple(-std::fabs(e.weight), e.from, e.to); });
   Reachability reach(graph.size());
   std::vector<Edge> kept;
-  for (const Edge &e : edges) {
+  for (const Edge& e : edges) {
     const auto m = static_cast<std::size_t>(e.from), n = static_cast<std::size_t>(e.to);
     if (reach.reaches(n, m)) {
       result.removed.push_back(e);

@@ -17,16 +17,15 @@ namespace {
 // nodes are numbered and stays what it is while other cells are split.
 class Refinement {
 public:
-  explicit Refinement(const Digraph &graph)
+  explicit Refinement(const Digraph& graph)
       : arcs_(static_cast<std::size_t>(graph.size())), order_(arcs_.size()),
         colour_(arcs_.size(), 0), end_(arcs_.size(), arcs_.size()) {
-    for (const Edge &e : graph.edges()) {
+    for (const Edge& e : graph.edges()) {
       arcs_[static_cast<std::size_t>(e.from)].push_back({e.weight, 0, index(e.to)});
       arcs_[static_cast<std::size_t>(e.to)].push_back({e.weight, 1, index(e.from)});
     }
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    if (!order_.empty())
-      refine({0});
+    if (!order_.empty()) refine({0});
   }
 
   // Tell apart, one by one, the nodes that share a colour.
@@ -50,8 +49,7 @@ private:
   // What a node sees: weight, direction and colour of all its neighbours.
   std::vector<Arc> signature(std::size_t node) const {
     std::vector<Arc> seen = arcs_[node];
-    for (Arc &arc : seen)
-      std::get<2>(arc) = colour_[std::get<2>(arc)];
+    for (Arc& arc : seen) std::get<2>(arc) = colour_[std::get<2>(arc)];
     std::ranges::sort(seen);
     return seen;
   }
@@ -59,8 +57,7 @@ private:
   std::set<std::size_t> cells_around(std::span<const std::size_t> nodes) const {
     std::set<std::size_t> cells;
     for (const std::size_t node : nodes)
-      for (const Arc &arc : arcs_[node])
-        cells.insert(colour_[std::get<2>(arc)]);
+      for (const Arc& arc : arcs_[node]) cells.insert(colour_[std::get<2>(arc)]);
     return cells;
   }
 
@@ -69,11 +66,9 @@ private:
     while (!waiting.empty()) {
       const std::size_t start = *waiting.begin(), end = end_[start];
       waiting.erase(waiting.begin());
-      if (end - start == 1)
-        continue;
+      if (end - start == 1) continue;
       std::vector<std::pair<std::vector<Arc>, std::size_t>> seen;
-      for (std::size_t i = start; i < end; ++i)
-        seen.emplace_back(signature(order_[i]), order_[i]);
+      for (std::size_t i = start; i < end; ++i) seen.emplace_back(signature(order_[i]), order_[i]);
       std::ranges::sort(seen);
       std::size_t cell = start;
       for (std::size_t i = start; i < end; ++i) {
@@ -98,7 +93,7 @@ private:
 
 } // namespace
 
-std::vector<std::int64_t> canonical_order(const Digraph &graph) {
+std::vector<std::int64_t> canonical_order(const Digraph& graph) {
   return Refinement(graph).discrete_order();
 }
 

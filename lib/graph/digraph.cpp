@@ -13,7 +13,7 @@ module cape.graph;
 namespace cape {
 namespace {
 
-std::string text(const Edge &e) {
+std::string text(const Edge& e) {
   return message(e.from, " -> ", e.to, " (weight ", e.weight, "; nodes counted from 0)");
 }
 
@@ -25,7 +25,7 @@ Digraph::Digraph(std::int64_t nodes, std::vector<Edge> edges)
     : nodes_(nodes), edges_(std::move(edges)) {
   if (nodes < 0)
     throw Error(Status::invalid_argument, message("nodes is ", nodes, "; it must not be negative"));
-  for (const Edge &e : edges_) {
+  for (const Edge& e : edges_) {
     if (e.from < 0 || e.from >= nodes || e.to < 0 || e.to >= nodes)
       throw Error(Status::invalid_argument,
                   message("edge ", text(e), ": both ends must lie in [0, ", nodes, ")"));
@@ -34,22 +34,20 @@ Digraph::Digraph(std::int64_t nodes, std::vector<Edge> edges)
     if (!std::isfinite(e.weight))
       throw Error(Status::invalid_argument, "edge " + text(e) + ": the weight must be finite");
   }
-  std::ranges::sort(edges_, {}, [](const Edge &e) { return std::tuple(e.from, e.to); });
+  std::ranges::sort(edges_, {}, [](const Edge& e) { return std::tuple(e.from, e.to); });
   const auto twice = std::ranges::adjacent_find(
-      edges_, [](const Edge &a, const Edge &b) { return a.from == b.from && a.to == b.to; });
+      edges_, [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; });
   if (twice != edges_.end())
     throw Error(Status::invalid_argument,
                 "edge " + text(*twice) + " is given twice; give every ordered pair once");
-  std::erase_if(edges_, [](const Edge &e) { return e.weight == 0; });
+  std::erase_if(edges_, [](const Edge& e) { return e.weight == 0; });
 
   offsets_.assign(static_cast<std::size_t>(checked_size(nodes, 1, "the graph")) + 1, 0);
-  for (const Edge &e : edges_)
-    ++offsets_[static_cast<std::size_t>(e.from) + 1];
-  for (std::size_t i = 1; i < offsets_.size(); ++i)
-    offsets_[i] += offsets_[i - 1];
+  for (const Edge& e : edges_) ++offsets_[static_cast<std::size_t>(e.from) + 1];
+  for (std::size_t i = 1; i < offsets_.size(); ++i) offsets_[i] += offsets_[i - 1];
 }
 
-Digraph Digraph::from_adjacency(const MatrixView &a) {
+Digraph Digraph::from_adjacency(const MatrixView& a) {
   check_view(a, "adjacency");
   if (a.rows != a.cols)
     throw Error(Status::dim_mismatch,
@@ -58,15 +56,13 @@ Digraph Digraph::from_adjacency(const MatrixView &a) {
   std::vector<Edge> edges;
   for (std::int64_t m = 0; m < a.rows; ++m)
     for (std::int64_t n = 0; n < a.cols; ++n)
-      if (a(m, n) != 0)
-        edges.push_back({m, n, a(m, n)});
+      if (a(m, n) != 0) edges.push_back({m, n, a(m, n)});
   return Digraph(a.rows, std::move(edges));
 }
 
 Matrix Digraph::adjacency() const {
   Matrix a(nodes_, nodes_);
-  for (const Edge &e : edges_)
-    a(e.from, e.to) = e.weight;
+  for (const Edge& e : edges_) a(e.from, e.to) = e.weight;
   return a;
 }
 
@@ -82,7 +78,7 @@ Digraph Digraph::renumbered(std::span<const std::int64_t> to) const {
     taken[static_cast<std::size_t>(t)] = true;
   }
   std::vector<Edge> edges = edges_;
-  for (Edge &e : edges) {
+  for (Edge& e : edges) {
     e.from = to[static_cast<std::size_t>(e.from)];
     e.to = to[static_cast<std::size_t>(e.to)];
   }

@@ -15,13 +15,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-double strength(const Edge &e) { return std::min(std::fabs(e.weight), 1.0); }
+double strength(const Edge& e) { return std::min(std::fabs(e.weight), 1.0); }
 
 // Both directions of every edge; an opposite pair of edges stays as two.
-std::vector<std::vector<Edge>> undirected_arcs(const Digraph &graph,
-                                               const std::function<double(const Edge &)> &cost) {
+std::vector<std::vector<Edge>> undirected_arcs(const Digraph& graph,
+                                               const std::function<double(const Edge&)>& cost) {
   std::vector<std::vector<Edge>> arcs(static_cast<std::size_t>(graph.size()));
-  for (const Edge &e : graph.edges()) {
+  for (const Edge& e : graph.edges()) {
     arcs[static_cast<std::size_t>(e.from)].push_back({e.from, e.to, cost(e)});
     arcs[static_cast<std::size_t>(e.to)].push_back({e.to, e.from, cost(e)});
   }
@@ -31,9 +31,9 @@ std::vector<std::vector<Edge>> undirected_arcs(const Digraph &graph,
 // Dijkstra's algorithm for any order `better` of values and any `extend` of a value along an edge
 // that never makes it better. value[] holds the worst value everywhere and the best at the source.
 template <class Out, class Better, class Extend>
-void best_first(std::int64_t source, Out out, Better better, Extend extend, double *value) {
+void best_first(std::int64_t source, Out out, Better better, Extend extend, double* value) {
   using Entry = std::pair<double, std::int64_t>;
-  const auto later = [&](const Entry &a, const Entry &b) {
+  const auto later = [&](const Entry& a, const Entry& b) {
     return better(b.first, a.first) || (a.first == b.first && a.second > b.second);
   };
   std::priority_queue<Entry, std::vector<Entry>, decltype(later)> queue(later);
@@ -41,9 +41,8 @@ void best_first(std::int64_t source, Out out, Better better, Extend extend, doub
   while (!queue.empty()) {
     const auto [v, m] = queue.top();
     queue.pop();
-    if (better(value[m], v))
-      continue; // a better way was found after this entry
-    for (const Edge &e : out(m)) {
+    if (better(value[m], v)) continue; // a better way was found after this entry
+    for (const Edge& e : out(m)) {
       const double candidate = extend(v, e);
       if (better(candidate, value[e.to])) {
         value[e.to] = candidate;
@@ -55,7 +54,7 @@ void best_first(std::int64_t source, Out out, Better better, Extend extend, doub
 
 } // namespace
 
-std::vector<Edge> k_hop_strengths(const Digraph &graph, std::int64_t hops) {
+std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops) {
   if (hops < 1)
     throw Error(Status::invalid_argument, message("hops is ", hops, "; it must be at least 1"));
   const auto nodes = static_cast<std::size_t>(graph.size());
@@ -68,18 +67,16 @@ std::vector<Edge> k_hop_strengths(const Digraph &graph, std::int64_t hops) {
     frontier.assign(1, {m, m, 1.0});
     for (std::int64_t step = 0; step < hops && !frontier.empty(); ++step) {
       next.clear();
-      for (const Edge &path : frontier)
-        for (const Edge &e : graph.out(path.to)) {
-          double &b = best[static_cast<std::size_t>(e.to)];
+      for (const Edge& path : frontier)
+        for (const Edge& e : graph.out(path.to)) {
+          double& b = best[static_cast<std::size_t>(e.to)];
           const double candidate = path.weight * strength(e);
-          if (candidate <= b)
-            continue;
-          if (b == 0)
-            reached.push_back(e.to);
+          if (candidate <= b) continue;
+          if (b == 0) reached.push_back(e.to);
           b = candidate;
           next.push_back({m, e.to, candidate});
         }
-      std::erase_if(next, [&](const Edge &path) { // beaten within the same step
+      std::erase_if(next, [&](const Edge& path) { // beaten within the same step
         return path.weight < best[static_cast<std::size_t>(path.to)];
       });
       std::swap(frontier, next);
@@ -95,7 +92,7 @@ std::vector<Edge> k_hop_strengths(const Digraph &graph, std::int64_t hops) {
   return pairs;
 }
 
-Matrix best_path_strengths(const Digraph &graph) {
+Matrix best_path_strengths(const Digraph& graph) {
   const std::int64_t nodes = graph.size();
   Matrix strengths(nodes, nodes);
   std::vector<double> row(static_cast<std::size_t>(nodes));
@@ -104,35 +101,33 @@ Matrix best_path_strengths(const Digraph &graph) {
     row[static_cast<std::size_t>(m)] = 1;
     best_first(
         m, [&](std::int64_t k) { return graph.out(k); }, std::greater<>{},
-        [](double v, const Edge &e) { return v * strength(e); }, row.data());
-    for (std::int64_t n = 0; n < nodes; ++n)
-      strengths(m, n) = row[static_cast<std::size_t>(n)];
+        [](double v, const Edge& e) { return v * strength(e); }, row.data());
+    for (std::int64_t n = 0; n < nodes; ++n) strengths(m, n) = row[static_cast<std::size_t>(n)];
   }
   return strengths;
 }
 
-Matrix undirected_distances(const Digraph &graph, double hop_cost, Run &run) {
+Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run) {
   if (!(hop_cost >= 0))
     throw Error(
         Status::invalid_argument,
         message("hop_cost is ", hop_cost, "; it must not be negative (infinite counts hops)"));
-  const auto arcs = undirected_arcs(graph, [hop_cost](const Edge &e) {
+  const auto arcs = undirected_arcs(graph, [hop_cost](const Edge& e) {
     return std::isinf(hop_cost) ? 1.0 : hop_cost - std::log(strength(e));
   });
   const std::int64_t nodes = graph.size();
   Matrix distances(nodes, nodes);
   run.parallel_for(nodes, [&](std::int64_t m) {
-    double *column = distances.column(m);
+    double* column = distances.column(m);
     std::fill_n(column, nodes, infinity);
     column[m] = 0;
     best_first(
-        m, [&](std::int64_t k) -> const auto & { return arcs[static_cast<std::size_t>(k)]; },
-        std::less<>{}, [](double v, const Edge &e) { return v + e.weight; }, column);
+        m, [&](std::int64_t k) -> const auto& { return arcs[static_cast<std::size_t>(k)]; },
+        std::less<>{}, [](double v, const Edge& e) { return v + e.weight; }, column);
   });
   // A path sums to the same from either end but for the rounding: make it symmetric to the bit.
   for (std::int64_t n = 0; n < nodes; ++n)
-    for (std::int64_t m = 0; m < n; ++m)
-      distances(m, n) = distances(n, m);
+    for (std::int64_t m = 0; m < n; ++m) distances(m, n) = distances(n, m);
   return distances;
 }
 

@@ -18,17 +18,15 @@ constexpr double effect_size = 0.5; // log counts per standard deviation of x
 std::vector<double> log_depths(std::int64_t cells, std::uint64_t seed) {
   Rng rng(seed, {hash("simulate.depth")});
   std::vector<double> depths(static_cast<std::size_t>(cells));
-  for (double &d : depths)
-    d = depth_sd * rng.normal() - depth_sd * depth_sd / 2;
+  for (double& d : depths) d = depth_sd * rng.normal() - depth_sd * depth_sd / 2;
   return depths;
 }
 
 // Turns a column of x into the expected counts of its feature, whose average is `mean`.
-void to_expected_counts(double *column, const std::vector<double> &depths, double mean) {
+void to_expected_counts(double* column, const std::vector<double>& depths, double mean) {
   const auto n = static_cast<double>(depths.size());
   double centre = 0, squares = 0, largest = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (std::size_t i = 0; i < depths.size(); ++i)
-    centre += column[i] / n;
+  for (std::size_t i = 0; i < depths.size(); ++i) centre += column[i] / n;
   for (std::size_t i = 0; i < depths.size(); ++i)
     squares += (column[i] - centre) * (column[i] - centre) / n;
   const double slope = squares > 0 ? effect_size / std::sqrt(squares) : 0;
@@ -36,11 +34,9 @@ void to_expected_counts(double *column, const std::vector<double> &depths, doubl
     column[i] = depths[i] + slope * (column[i] - centre);
     largest = std::max(largest, column[i]);
   }
-  for (std::size_t i = 0; i < depths.size(); ++i)
-    sum += std::exp(column[i] - largest);
+  for (std::size_t i = 0; i < depths.size(); ++i) sum += std::exp(column[i] - largest);
   const double shift = std::log(mean * n / sum) - largest;
-  for (std::size_t i = 0; i < depths.size(); ++i)
-    column[i] = std::exp(column[i] + shift);
+  for (std::size_t i = 0; i < depths.size(); ++i) column[i] = std::exp(column[i] + shift);
 }
 
 void check_range(std::string_view name, double value, double min, double max) {
@@ -51,7 +47,7 @@ void check_range(std::string_view name, double value, double min, double max) {
 
 } // namespace
 
-SparseMatrix simulate_counts(const MatrixView &x, double mean, double dispersion,
+SparseMatrix simulate_counts(const MatrixView& x, double mean, double dispersion,
                              std::uint64_t seed) {
   check_view(x, "x");
   check_finite(x, "x");
@@ -62,8 +58,7 @@ SparseMatrix simulate_counts(const MatrixView &x, double mean, double dispersion
                 message("x has ", x.cols, " columns; a sparse matrix numbers them in 32 bits"));
   const std::vector<double> depths = log_depths(x.rows, seed);
   Matrix expected = to_matrix(x);
-  for (std::int64_t j = 0; j < x.cols; ++j)
-    to_expected_counts(expected.column(j), depths, mean);
+  for (std::int64_t j = 0; j < x.cols; ++j) to_expected_counts(expected.column(j), depths, mean);
 
   SparseMatrix counts;
   counts.rows = x.rows;
@@ -74,8 +69,7 @@ SparseMatrix simulate_counts(const MatrixView &x, double mean, double dispersion
     Rng rng(seed, {hash("simulate.counts"), static_cast<std::uint64_t>(i)});
     for (std::int64_t j = 0; j < x.cols; ++j) {
       const std::int64_t count = rng.negative_binomial(expected(i, j), dispersion);
-      if (count == 0)
-        continue;
+      if (count == 0) continue;
       counts.values.push_back(static_cast<double>(count));
       counts.indices.push_back(static_cast<std::int32_t>(j));
     }

@@ -12,24 +12,22 @@ namespace {
 
 using Pair = std::pair<std::int64_t, std::int64_t>;
 
-std::vector<Pair> erdos_renyi(std::int64_t nodes, double edges_per_node, Rng &rng) {
+std::vector<Pair> erdos_renyi(std::int64_t nodes, double edges_per_node, Rng& rng) {
   const double probability = 2 * edges_per_node / static_cast<double>(nodes);
   std::vector<Pair> pairs;
   for (std::int64_t n = 1; n < nodes; ++n)
     for (std::int64_t m = 0; m < n; ++m)
-      if (rng.uniform() < probability)
-        pairs.emplace_back(m, n);
+      if (rng.uniform() < probability) pairs.emplace_back(m, n);
   return pairs;
 }
 
 // A.-L. Barabási and R. Albert, Emergence of scaling in random networks, Science 286 (1999): the
 // first node joins `per_node` isolated ones, each later one prefers nodes of high degree.
-std::vector<Pair> barabasi_albert(std::int64_t nodes, std::int64_t per_node, Rng &rng) {
+std::vector<Pair> barabasi_albert(std::int64_t nodes, std::int64_t per_node, Rng& rng) {
   std::vector<Pair> pairs;
   std::vector<std::int64_t> ends; // every node as often as its degree
   std::vector<std::int64_t> partners;
-  for (std::int64_t m = 0; m < std::min(per_node, nodes); ++m)
-    partners.push_back(m);
+  for (std::int64_t m = 0; m < std::min(per_node, nodes); ++m) partners.push_back(m);
   for (std::int64_t n = per_node; n < nodes; ++n) {
     for (const std::int64_t m : partners) {
       pairs.emplace_back(m, n);
@@ -39,8 +37,7 @@ std::vector<Pair> barabasi_albert(std::int64_t nodes, std::int64_t per_node, Rng
     partners.clear();
     while (std::ssize(partners) < per_node) {
       const std::int64_t m = ends[static_cast<std::size_t>(rng.integer(std::ssize(ends)))];
-      if (std::ranges::find(partners, m) == partners.end())
-        partners.push_back(m);
+      if (std::ranges::find(partners, m) == partners.end()) partners.push_back(m);
     }
   }
   return pairs;
@@ -48,7 +45,7 @@ std::vector<Pair> barabasi_albert(std::int64_t nodes, std::int64_t per_node, Rng
 
 } // namespace
 
-OptionFields fields(GraphOptions &o) {
+OptionFields fields(GraphOptions& o) {
   return {
       {.name = "simulate.model",
        .value = choice(o.model, {"erdos_renyi", "barabasi_albert"}),
@@ -79,7 +76,7 @@ OptionFields fields(GraphOptions &o) {
   };
 }
 
-Digraph simulate_dag(std::int64_t nodes, const GraphOptions &options, std::uint64_t seed) {
+Digraph simulate_dag(std::int64_t nodes, const GraphOptions& options, std::uint64_t seed) {
   if (nodes < 1)
     throw Error(Status::invalid_argument, message("nodes is ", nodes, "; it must be at least 1"));
   GraphOptions o = options;
@@ -104,11 +101,9 @@ Digraph simulate_dag(std::int64_t nodes, const GraphOptions &options, std::uint6
   std::vector<Edge> edges;
   edges.reserve(pairs.size());
   for (auto [m, n] : pairs) {
-    if (rank[static_cast<std::size_t>(m)] > rank[static_cast<std::size_t>(n)])
-      std::swap(m, n);
+    if (rank[static_cast<std::size_t>(m)] > rank[static_cast<std::size_t>(n)]) std::swap(m, n);
     double weight = weight_rng.uniform(o.min_weight, o.max_weight);
-    if (o.signed_weights && weight_rng.uniform() < 0.5)
-      weight = -weight;
+    if (o.signed_weights && weight_rng.uniform() < 0.5) weight = -weight;
     edges.push_back({m, n, weight});
   }
   return Digraph(nodes, std::move(edges));

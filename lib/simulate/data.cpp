@@ -19,42 +19,39 @@ struct Effect {
   std::vector<Edge> causes; // by rising cause
 };
 
-double signed_uniform(Rng &rng, double low, double high) {
+double signed_uniform(Rng& rng, double low, double high) {
   const double magnitude = rng.uniform(low, high);
   return rng.uniform() < 0.5 ? -magnitude : magnitude;
 }
 
-void add_linear(const Effect &effect, Matrix &x) {
-  double *y = x.column(effect.node);
-  for (const Edge &e : effect.causes) {
-    const double *cause = x.column(e.from);
-    for (std::int64_t i = 0; i < x.rows(); ++i)
-      y[i] += e.weight * cause[i];
+void add_linear(const Effect& effect, Matrix& x) {
+  double* y = x.column(effect.node);
+  for (const Edge& e : effect.causes) {
+    const double* cause = x.column(e.from);
+    for (std::int64_t i = 0; i < x.rows(); ++i) y[i] += e.weight * cause[i];
   }
 }
 
-void add_mlp(const Effect &effect, Rng rng, Matrix &x) {
-  double *y = x.column(effect.node);
+void add_mlp(const Effect& effect, Rng rng, Matrix& x) {
+  double* y = x.column(effect.node);
   std::vector<double> input(static_cast<std::size_t>(x.rows()));
   for (std::int64_t unit = 0; unit < hidden_units; ++unit) {
     input.assign(input.size(), 0.0);
-    for (const Edge &e : effect.causes) {
-      const double *cause = x.column(e.from);
+    for (const Edge& e : effect.causes) {
+      const double* cause = x.column(e.from);
       const double weight = signed_uniform(rng, 0.5, 2.0);
-      for (std::size_t i = 0; i < input.size(); ++i)
-        input[i] += weight * cause[i];
+      for (std::size_t i = 0; i < input.size(); ++i) input[i] += weight * cause[i];
     }
     const double weight = signed_uniform(rng, 0.5, 2.0);
-    for (std::size_t i = 0; i < input.size(); ++i)
-      y[i] += weight / (1 + std::exp(-input[i]));
+    for (std::size_t i = 0; i < input.size(); ++i) y[i] += weight / (1 + std::exp(-input[i]));
   }
 }
 
 // A. Rahimi and B. Recht, Random features for large-scale kernel machines, NIPS 2007: a sum of
 // cosines of random frequencies is a draw from the process with the kernel exp(-(s - t)^2 / 2).
-void add_gaussian_process(const Edge &edge, Rng rng, Matrix &x) {
-  const double *cause = x.column(edge.from);
-  double *y = x.column(edge.to);
+void add_gaussian_process(const Edge& edge, Rng rng, Matrix& x) {
+  const double* cause = x.column(edge.from);
+  double* y = x.column(edge.to);
   const double scale = std::sqrt(2.0 / static_cast<double>(fourier_features));
   for (std::int64_t f = 0; f < fourier_features; ++f) {
     const double amplitude = scale * rng.normal(), frequency = rng.normal(),
@@ -64,15 +61,14 @@ void add_gaussian_process(const Edge &edge, Rng rng, Matrix &x) {
   }
 }
 
-void add_quadratic(const Effect &effect, Rng rng, Matrix &x) {
-  double *y = x.column(effect.node);
+void add_quadratic(const Effect& effect, Rng rng, Matrix& x) {
+  double* y = x.column(effect.node);
   for (std::size_t a = 0; a < effect.causes.size(); ++a)
     for (std::size_t b = a; b < effect.causes.size(); ++b) {
-      const double *left = x.column(effect.causes[a].from);
-      const double *right = x.column(effect.causes[b].from);
+      const double* left = x.column(effect.causes[a].from);
+      const double* right = x.column(effect.causes[b].from);
       const double coefficient = signed_uniform(rng, 0.5, 1.0);
-      for (std::int64_t i = 0; i < x.rows(); ++i)
-        y[i] += coefficient * left[i] * right[i];
+      for (std::int64_t i = 0; i < x.rows(); ++i) y[i] += coefficient * left[i] * right[i];
     }
 }
 
@@ -90,7 +86,7 @@ void add_causes(const Effect& effect, Mechanism mechanism, std::uint64_t seed, M
   }
 }
 
-void fill_with_noise(std::int64_t node, const DataOptions &options, std::uint64_t seed, Matrix &x) {
+void fill_with_noise(std::int64_t node, const DataOptions& options, std::uint64_t seed, Matrix& x) {
   Rng rng(seed, {hash("simulate.noise"), static_cast<std::uint64_t>(node)});
   for (std::int64_t i = 0; i < x.rows(); ++i) {
     const double unit = options.noise == Noise::gaussian      ? rng.normal()
@@ -100,7 +96,7 @@ void fill_with_noise(std::int64_t node, const DataOptions &options, std::uint64_
   }
 }
 
-void check_bounded(std::int64_t node, const Matrix &x) {
+void check_bounded(std::int64_t node, const Matrix& x) {
   for (std::int64_t i = 0; i < x.rows(); ++i)
     if (!std::isfinite(x(i, node)))
       throw Error(Status::unsupported,
@@ -112,7 +108,7 @@ void check_bounded(std::int64_t node, const Matrix &x) {
 
 } // namespace
 
-OptionFields fields(DataOptions &o) {
+OptionFields fields(DataOptions& o) {
   return {
       {.name = "simulate.mechanism",
        .value = choice(o.mechanism, {"linear", "mlp", "gp_additive", "quadratic"}),
@@ -131,7 +127,7 @@ OptionFields fields(DataOptions &o) {
   };
 }
 
-Matrix simulate_data(const Digraph &graph, std::int64_t rows, const DataOptions &options,
+Matrix simulate_data(const Digraph& graph, std::int64_t rows, const DataOptions& options,
                      std::uint64_t seed) {
   if (rows < 1)
     throw Error(Status::invalid_argument, message("rows is ", rows, "; it must be at least 1"));
@@ -139,11 +135,10 @@ Matrix simulate_data(const Digraph &graph, std::int64_t rows, const DataOptions 
   check_options(fields(o));
   const std::vector<std::int64_t> order = topological_order(graph);
   std::vector<Effect> effects(static_cast<std::size_t>(graph.size()));
-  for (const Edge &e : graph.edges())
-    effects[static_cast<std::size_t>(e.to)].causes.push_back(e);
+  for (const Edge& e : graph.edges()) effects[static_cast<std::size_t>(e.to)].causes.push_back(e);
   Matrix x(rows, graph.size());
   for (const std::int64_t node : order) {
-    Effect &effect = effects[static_cast<std::size_t>(node)];
+    Effect& effect = effects[static_cast<std::size_t>(node)];
     effect.node = node;
     fill_with_noise(node, o, seed, x);
     add_causes(effect, o.mechanism, seed, x);

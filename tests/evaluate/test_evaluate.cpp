@@ -28,8 +28,7 @@ const auto near = boost::test_tools::tolerance(1e-13);
 Matrix random_scores(std::int64_t nodes, Rng& rng, bool ties) {
   Matrix s(nodes, nodes);
   for (std::int64_t m = 0; m < nodes; ++m)
-    for (std::int64_t n = 0; n < nodes; ++n)
-      s(m, n) = ties ? double(rng.integer(4)) : rng.normal();
+    for (std::int64_t n = 0; n < nodes; ++n) s(m, n) = ties ? double(rng.integer(4)) : rng.normal();
   return s;
 }
 

@@ -384,8 +384,8 @@ BOOST_AUTO_TEST_CASE(weights_above_one_count_as_one) {
   BOOST_TEST(cape::best_path_strengths(g)(0, 1) == 1.0);
   BOOST_TEST(cape::best_path_strengths(g)(0, 2) == 0.5);
   BOOST_TEST(cape::best_path_strengths(g)(2, 0) == 0.0);
-  BOOST_TEST((cape::k_hop_strengths(g, 2) ==
-              std::vector<Edge>{{0, 1, 1.0}, {0, 2, 0.5}, {1, 2, 0.5}}));
+  BOOST_TEST(
+      (cape::k_hop_strengths(g, 2) == std::vector<Edge>{{0, 1, 1.0}, {0, 2, 0.5}, {1, 2, 0.5}}));
 }
 
 BOOST_AUTO_TEST_CASE(undirected_distances_equal_floyd_warshall) {
@@ -398,15 +398,13 @@ BOOST_AUTO_TEST_CASE(undirected_distances_equal_floyd_warshall) {
       for (std::int64_t m = 0; m < nodes; ++m)
         for (std::int64_t n = 0; n < nodes; ++n) d(m, n) = m == n ? 0 : infinity;
       for (const Edge& e : g.edges()) {
-        const double cost = std::isinf(hop_cost)
-                                ? 1.0
-                                : hop_cost - std::log(std::min(std::fabs(e.weight), 1.0));
+        const double cost =
+            std::isinf(hop_cost) ? 1.0 : hop_cost - std::log(std::min(std::fabs(e.weight), 1.0));
         d(e.from, e.to) = d(e.to, e.from) = std::min(d(e.from, e.to), cost);
       }
       for (std::int64_t k = 0; k < nodes; ++k)
         for (std::int64_t m = 0; m < nodes; ++m)
-          for (std::int64_t n = 0; n < nodes; ++n)
-            d(m, n) = std::min(d(m, n), d(m, k) + d(k, n));
+          for (std::int64_t n = 0; n < nodes; ++n) d(m, n) = std::min(d(m, n), d(m, k) + d(k, n));
       Run run;
       const Matrix distances = cape::undirected_distances(g, hop_cost, run);
       for (std::int64_t m = 0; m < nodes; ++m)

@@ -67,9 +67,12 @@ Matrix noise_of(const Digraph& g, std::int64_t rows, const DataOptions& o, std::
 BOOST_AUTO_TEST_SUITE(graphs)
 
 BOOST_AUTO_TEST_CASE(barabasi_albert_has_m_edges_per_later_node) {
-  for (const auto& [nodes, m, edges] :
-       {std::tuple{10, 1, 9u}, {10, 2, 16u}, {30, 2, 56u}, {100, 2, 196u}, {300, 2, 596u},
-        {2, 2, 0u}})
+  for (const auto& [nodes, m, edges] : {std::tuple{10, 1, 9u},
+                                        {10, 2, 16u},
+                                        {30, 2, 56u},
+                                        {100, 2, 196u},
+                                        {300, 2, 596u},
+                                        {2, 2, 0u}})
     for (const std::uint64_t seed : {1u, 2u})
       BOOST_TEST(cape::simulate_dag(nodes, barabasi(m), seed).edges().size() == edges);
 }
@@ -164,7 +167,8 @@ BOOST_AUTO_TEST_CASE(linear_data_solve_the_structural_equations) {
 BOOST_AUTO_TEST_CASE(noise_has_the_stated_moments) {
   const double pi = std::acos(-1.0);
   for (const auto& [noise, mean, sd] :
-       {std::tuple{Noise::gaussian, 0.0, 1.0}, {Noise::exponential, 1.0, 1.0},
+       {std::tuple{Noise::gaussian, 0.0, 1.0},
+        {Noise::exponential, 1.0, 1.0},
         {Noise::gumbel, 0.57721566490153286, pi / std::sqrt(6.0)}}) {
     const DataOptions o{.noise = noise, .noise_scale = 3.0};
     const Moments m = column_moments(cape::simulate_data(Digraph(2), 50000, o, 3), 1);
