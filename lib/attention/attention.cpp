@@ -19,7 +19,8 @@ module cape.attention;
 namespace cape {
 namespace {
 
-constexpr std::int64_t query_tile = 64;
+// Rows of a tile: its scores stay in the second-level cache, and are long enough for the BLAS.
+constexpr std::int64_t query_tile = 256;
 constexpr std::int64_t key_tile = 256;
 
 // A length x heads*head_dim tensor for every element of the batch.

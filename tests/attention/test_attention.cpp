@@ -259,8 +259,9 @@ BOOST_AUTO_TEST_CASE(any_shape_agrees_with_the_definition) {
 
 BOOST_AUTO_TEST_CASE(lengths_beyond_one_tile_agree_with_the_definition) {
   cape::Rng rng(22);
-  for (const std::int64_t k : {255, 256, 257, 513, 700})
-    check_against_reference(random_problem(rng, 1, 2, 130, k, 10, Angles::per_head));
+  for (const std::int64_t q : {255, 256, 257, 520})
+    for (const std::int64_t k : {255, 256, 257, 520})
+      check_against_reference(random_problem(rng, 1, 2, q, k, 4, Angles::per_head));
 }
 
 BOOST_AUTO_TEST_CASE(empty_sides_are_defined) {
@@ -349,7 +350,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
                         Shape{1, 1, 3, 5, 3, Angles::none, false},
                         Shape{2, 2, 4, 5, 4, Angles::shared, true},
                         Shape{2, 3, 3, 4, 2, Angles::per_head, true},
-                        Shape{1, 1, 66, 3, 2, Angles::shared, false},
+                        Shape{1, 1, 258, 3, 2, Angles::shared, false},
                         Shape{1, 1, 2, 258, 2, Angles::shared, true}}) {
     Problem<double> p = random_problem(rng, s.batch, s.heads, s.q, s.k, s.d, s.angles);
     if (s.masked)
@@ -385,7 +386,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
 
 BOOST_AUTO_TEST_CASE(gradients_in_float_agree_with_double) {
   cape::Rng rng(28);
-  const Problem<double> p = random_problem(rng, 2, 2, 70, 300, 16, Angles::per_head, 1);
+  const Problem<double> p = random_problem(rng, 2, 2, 270, 300, 16, Angles::per_head, 1);
   const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
   const Gradient<double> g = backward(p, d_out);
   const Gradient<float> f = backward(to_float(p), converted<float>(d_out));
@@ -480,7 +481,7 @@ BOOST_AUTO_TEST_CASE(a_given_scale_replaces_the_default) {
 
 BOOST_AUTO_TEST_CASE(the_number_of_threads_does_not_change_a_bit) {
   cape::Rng rng(34);
-  Problem<double> p = random_problem(rng, 3, 2, 150, 300, 16, Angles::shared);
+  Problem<double> p = random_problem(rng, 3, 2, 300, 300, 16, Angles::shared);
   for (std::int64_t j = 0; j < 900; ++j) p.mask.push_back(rng.uniform() < 0.8);
   const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
   const Forward<double> one = forward(p, 1), two = forward(p, 2);
