@@ -1,10 +1,12 @@
-// cape.hyperbolic (Step II): hyperbolic geometry, and the embedding of a weighted graph in it so that
-// distance is causal strength and radius is causal specificity (paper, sec_hyperbolic; docs/method.md
-// for the objective). The hyperboloid model is H^d = { p in R^(d+1): <p,p>_L = -1, p0 > 0 }.
+// cape.hyperbolic (Step II): hyperbolic geometry, and the embedding of a weighted graph in it so
+// that distance is causal strength and radius is causal specificity (paper, sec_hyperbolic;
+// docs/method.md for the objective). The hyperboloid model is H^d = { p in R^(d+1): <p,p>_L = -1,
+// p0 > 0 }.
 module;
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <vector>
 export module cape.hyperbolic;
 import cape.core;
@@ -12,71 +14,87 @@ import cape.graph;
 
 export namespace cape {
 
-/// The hyperboloid model. Points and tangents have d+1 coordinates, the time-like one first; outputs
-/// may be the inputs. O(d) each. Preconditions (sizes equal, points on the manifold) are the
-/// caller's, except where said; finite input gives finite output.
+/// The hyperboloid model. Points and tangents have d+1 coordinates, the time-like one first;
+/// outputs may be the inputs. O(d) each. Preconditions (sizes equal, d >= 1, points on the manifold
+/// and within 300 of the origin, tangents tangent) are the caller's, except where said; finite
+/// input gives finite output.
 namespace lorentz {
 /// <p,q>_L = -p0 q0 + sum p_i q_i.
 double inner(std::span<const double> p, std::span<const double> q);
-/// Geodesic distance 2 asinh(sqrt(<p-q,p-q>_L) / 2): exact 0 at coincidence, no cancellation.
+/// Length sqrt(<v,v>_L) of a tangent at p, without cancellation.
+double norm(std::span<const double> p, std::span<const double> v);
+/// Geodesic distance 2 asinh(sqrt(<p-q,p-q>_L) / 2), the difference written as a sum of positive
+/// terms: exact 0 at coincidence, relative precision at any radius (case B1).
 double distance(std::span<const double> p, std::span<const double> q);
 /// Recompute p0 = sqrt(1 + |p~|^2), so that p is on the hyperboloid.
 void project(std::span<double> p);
 /// Orthogonal projection of u on the tangent space at p: u + <p,u>_L p (paper, prop_proj).
 void project_tangent(std::span<const double> p, std::span<const double> u, std::span<double> out);
-/// Exponential map (paper, prop_exp); exp of 0 is p itself.
+/// Exponential map (paper, prop_exp), its end put back on the hyperboloid; exp of 0 is p itself.
+/// A path stops once it is 300 minus the radius of p long.
 void exp(std::span<const double> p, std::span<const double> v, std::span<double> out);
-/// Logarithm: the tangent at p whose exponential is q.
+/// Logarithm: the tangent at p whose exponential is q; 0 at coincidence.
 void log(std::span<const double> p, std::span<const double> q, std::span<double> out);
 /// Parallel transport of the tangent v from p to q along the geodesic.
 void transport(std::span<const double> p, std::span<const double> q, std::span<const double> v,
                std::span<double> out);
-/// To the Poincare ball: e = p~ / (1 + p0) (paper, supp_equivalence); e has d coordinates, |e| < 1
-/// strictly.
+/// To the Poincare ball: e = p~ / (1 + p0) (paper, supp_equivalence); e has d coordinates. Beyond a
+/// radius of about 35 that rounds to norm 1: e is then shortened until |e| < 1 strictly.
 void to_poincare(std::span<const double> p, std::span<double> e);
-/// All distances between the rows of a (m x (d+1)) and b (n x (d+1)): m x n.
+/// All distances between the rows of a (m x (d+1)) and b (n x (d+1)): m x n. Error (dim_mismatch)
+/// if their columns differ in number, (invalid_argument) if a row is not finite or not on the
+/// hyperboloid. O(m n d), parallel.
 Matrix distances(const MatrixView& a, const MatrixView& b, Run& run);
 } // namespace lorentz
 
-/// The Poincare ball model, d coordinates, |e| < 1.
+/// The Poincare ball model, d coordinates, |e| < 1. Outputs may be the inputs. O(d) each.
 namespace poincare {
-/// arcosh(1 + 2 |a-b|^2 / ((1-|a|^2)(1-|b|^2))) without cancellation (paper, eq_pdistance).
+/// arcosh(1 + 2 |a-b|^2 / ((1-|a|^2)(1-|b|^2))) (paper, eq_pdistance), as
+/// 2 asinh(|a-b| / sqrt((1-|a|^2)(1-|b|^2))): no cancellation but that of 1-|a|.
 double distance(std::span<const double> a, std::span<const double> b);
 /// To the hyperboloid: (1 + |e|^2, 2e) / (1 - |e|^2) (paper, supp_equivalence). Error
 /// (invalid_argument) if |e| >= 1.
 void to_lorentz(std::span<const double> e, std::span<double> p);
-/// Exponential and logarithm at a, and Mobius addition a (+) b.
+/// Exponential map: a (+) tanh(|v| / (1-|a|^2)) v/|v|.
 void exp(std::span<const double> a, std::span<const double> v, std::span<double> out);
+/// Logarithm: the tangent at a whose exponential is b; 0 at coincidence.
 void log(std::span<const double> a, std::span<const double> b, std::span<double> out);
+/// Mobius addition a (+) b.
 void add(std::span<const double> a, std::span<const double> b, std::span<double> out);
-/// All distances between the rows of a (m x d) and b (n x d): m x n.
+/// All distances between the rows of a (m x d) and b (n x d): m x n. Error (dim_mismatch) if their
+/// columns differ in number, (invalid_argument) if a row is not finite or its norm is not below 1.
+/// O(m n d), parallel.
 Matrix distances(const MatrixView& a, const MatrixView& b, Run& run);
 } // namespace poincare
 
 enum class Objective : std::int32_t {
-  soft,     ///< soft positives over all path lengths + radius ranking + PageRank (default, "W")
-  literal,  ///< the paper's eq_losscon: anchor = cause, weight |A_mn|
+  soft,     ///< soft positives over all path lengths + radius ranking + PageRank (default)
+  literal,  ///< the paper's eq_losscon: anchor = cause, weight |A_mn|; puts causes OUTSIDE effects
   effect,   ///< anchor = effect, positives = ancestors within k hops, weight = best path
-  symmetric ///< both anchors
+  symmetric ///< positives = ancestors and descendants within k hops, weight = best path
 };
 enum class Optimizer : std::int32_t { radam, rsgd };
 
+/// NaN and -1 mean automatic. fields() has the ranges, the meanings and the sources.
 struct EmbedOptions {
   std::int64_t dims = 64; ///< d; the transformer's feature dimension is 2d
   Objective objective = Objective::soft;
   Optimizer optimizer = Optimizer::radam;
   double hop_cost = 2.0;         ///< c: an edge costs c - ln |A|
   double soft_temperature = 3.0; ///< ts of the targets
-  double temperature = std::numeric_limits<double>::quiet_NaN(); ///< of the distances; automatic: 0.25 for dims >= 8, else 0.5
-  double rank_weight = 1.0;       ///< of the ranking of radii along edges
+  /// tau of the distances; automatic: 0.25 for dims >= 8, else 0.5 (soft), 1 (others)
+  double temperature = std::numeric_limits<double>::quiet_NaN();
+  double rank_weight = 1.0; ///< of the ranking of radii along edges (soft objective)
   double rank_margin = 0.02;
   double rank_temperature = 0.01;
-  double generality_weight = std::numeric_limits<double>::quiet_NaN(); ///< lambda_g; automatic: 0.01 (soft, of M pi), 0.1 (others, of pi)
-  double restart = 0.15;          ///< w of the PageRank
-  std::int64_t k_hop = 2;         ///< literal, effect and symmetric objectives
-  std::int64_t epochs = -1;       ///< automatic: 500 (soft), 1000 (others)
-  double learning_rate = std::numeric_limits<double>::quiet_NaN(); ///< automatic: 0.1 (soft), 0.01 (others)
-  double max_radius = 16.0;       ///< points are kept within this distance of the origin
+  /// lambda_g; automatic: 0.01 (soft, of M pi), 0.1 (others, of pi)
+  double generality_weight = std::numeric_limits<double>::quiet_NaN();
+  double restart = 0.15;    ///< w of the PageRank
+  std::int64_t k_hop = 2;   ///< literal, effect and symmetric objectives
+  std::int64_t epochs = -1; ///< automatic: 500 (soft), 1000 (others)
+  /// Falls to 2 % of it along a cosine; automatic: 0.1 (soft), 0.01 (others), times M for rsgd
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();
+  double max_radius = 16.0; ///< points are kept within this distance of the origin
 };
 OptionFields fields(EmbedOptions& options);
 
@@ -89,25 +107,114 @@ struct EmbedEpoch {
 };
 
 struct Embedding {
-  Matrix hyperboloid; ///< M x (d+1), one row a node
-  Matrix poincare;    ///< M x d
+  Matrix hyperboloid;             ///< M x (d+1), one row a node
+  Matrix poincare;                ///< M x d
   std::vector<double> generality; ///< psi = 1 - |e| (paper, def_causal generality)
   std::vector<double> radius;     ///< hyperbolic distance to the origin = causal specificity
   std::vector<double> pagerank;
   std::vector<EmbedEpoch> history;
   std::int64_t n_clamped = 0; ///< times a point was held at max_radius
-  bool converged = false;     ///< the loss moved by less than 1e-3 of itself over the last tenth of the epochs
+  /// The loss moved by less than 1e-3 of itself over the last tenth of the epochs (at least 10).
+  bool converged = false;
 };
 
-/// Embed a graph (a DAG or any directed graph; weights by absolute value; if any |weight| is above 1
-/// all are divided by the largest). Isolated nodes, graphs without edges and M = 1 are fine.
-/// Same seed, same bits, for any number of threads; renumbering the nodes renumbers the result.
-/// Memory O(M^2 + M d); O(epochs M^2 d).
+/// Embed a graph (a DAG or any directed graph; weights by absolute value; if any |weight| is above
+/// 1 all are divided by the largest). Isolated nodes, graphs without edges and M = 1 are fine. The
+/// soft objective starts from classical scaling of the graph's distances, the others from N(0,
+/// 0.1^2) around the origin; full-batch steps of at most length 2. Same seed, same bits, for any
+/// number of threads; renumbering the nodes renumbers the result (up to a permutation of nodes that
+/// the graph does not tell apart).
+/// Error(invalid_argument) for an option out of range, a graph without nodes, or a temperature so
+/// low that exp(-2 max_radius / temperature) underflows; Error(out_of_memory), naming the need,
+/// before anything is allocated if it is above the machine's memory. Memory 8 (3.5 M^2 + 6 M (d+1))
+/// bytes; O(epochs M^2 d), parallel. design/embedding A1; paper, eq_OptH.
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run);
 
-/// The objective and its Euclidean gradient with respect to the hyperboloid coordinates, for tests
-/// and for other optimisers: points M x (d+1). gradient may be null.
+/// The objective at given points, M x (d+1), and its Euclidean gradient with respect to their
+/// coordinates (same shape; null if not wanted), for tests and other optimisers. options.dims must
+/// be d. Off the hyperboloid the objective is continued with d_l = arcosh(-<p,q>_L) and
+/// r = asinh |p~|; for descent turn the gradient by g_l and project it (paper, Eq_euc_rieman).
+/// Error(dim_mismatch) for another shape; Error(invalid_argument) for points that are not finite,
+/// not on the hyperboloid or beyond max_radius, and as embed_dag().
 double embedding_loss(const Digraph& graph, const MatrixView& points, const EmbedOptions& options,
                       Matrix* gradient, Run& run);
+
+} // namespace cape
+
+// Not exported: what the implementation units of this stage share. Points are columns here.
+namespace cape {
+
+/// The rows of a view as columns, p0 computed anew; throws unless they are on the hyperboloid.
+Matrix hyperboloid_points(const MatrixView& view, std::string_view name);
+/// Shorten e until |e| < 1 strictly.
+void keep_in_ball(std::span<double> e);
+using PointDistance = double (*)(std::span<const double>, std::span<const double>);
+Matrix column_distances(const Matrix& a, const Matrix& b, PointDistance distance, Run& run);
+
+/// The objective of a graph, for evaluation at many points. Its matrices are symmetric; of each the
+/// upper triangle is kept, in panels of columns (rows 0 .. last column), which are also the pieces
+/// that threads work on.
+class EmbeddingObjective {
+public:
+  /// Weights in (0, 1], options without automatic values; distances: undirected_distances() of the
+  /// graph (soft objective; else not looked at).
+  EmbeddingObjective(const Digraph& graph, const Matrix& distances, const EmbedOptions& options,
+                     Run& run);
+  /// The terms at points ((d+1) x M), and into gradient, if not null, the Euclidean gradient.
+  EmbedEpoch operator()(const Matrix& points, Matrix* gradient, Run& run);
+  const std::vector<double>& pagerank() const noexcept { return pagerank_; }
+
+private:
+  struct Panel {
+    std::int64_t first = 0; ///< column
+    std::int64_t cols = 0;
+    std::int64_t rows = 0;   ///< first + cols
+    std::int64_t offset = 0; ///< of its first element
+  };
+  void set_soft_targets(const Matrix& distances, Run& run);
+  void set_positives(const Digraph& graph);
+  void pair_terms(const Matrix& points, Run& run);
+  double soft_term();
+  double sparse_term(const Matrix& points, Run& run);
+  void pair_gradient(const Matrix& points, Matrix& gradient, Run& run) const;
+  void radial_terms(const Matrix& points, EmbedEpoch& terms, Matrix* gradient, Run& run) const;
+  std::int64_t slot(std::int64_t i, std::int64_t j) const; ///< of element (i, j), i <= j
+
+  std::int64_t nodes_ = 0;
+  EmbedOptions options_;
+  std::vector<Edge> edges_;
+  std::vector<Edge> positives_; ///< anchor -> positive, sorted by anchor; empty for soft
+  std::vector<double> pagerank_;
+  std::vector<Panel> panels_;
+  std::vector<double> targets_;  ///< panels: T_mn + T_nm
+  std::vector<double> pull_;     ///< panels: attraction / sinh d
+  std::vector<double> push_;     ///< panels: exp(-d/tau) / sinh d
+  std::vector<double> row_sums_; ///< M x panels: a panel's part of sum_n exp(-d_mn/tau)
+  std::vector<double> mass_;     ///< sum_n exp(-d_mn/tau), n != m
+  std::vector<double> share_;    ///< factor of row m's repulsions; 0: node m is no anchor
+  std::vector<double> pulled_;   ///< per panel: sum of targets times distances
+  std::vector<char> anchor_;     ///< soft: node m has targets
+};
+
+/// Full-batch Riemannian descent: Adam with one scalar second moment a node and moments carried
+/// along (design/embedding A1), or the paper's RSGD (Eq_euc_rieman, eq_proj_tangent, eq_exp).
+class RiemannianOptimizer {
+public:
+  RiemannianOptimizer(const EmbedOptions& options, std::int64_t nodes);
+  /// Move the points against the Euclidean gradient; how many were held at max_radius.
+  std::int64_t step(Matrix& points, const Matrix& gradient, double learning_rate, Run& run);
+
+private:
+  bool move(std::span<double> point, std::span<const double> gradient, std::int64_t node,
+            double learning_rate);
+  Optimizer kind_;
+  double max_radius_;
+  std::int64_t steps_ = 0;
+  Matrix momentum_;
+  std::vector<double> second_;
+};
+
+/// Points ((d+1) x M) for the descent to start from. distances as for the objective.
+Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64_t nodes, Run& run);
 
 } // namespace cape

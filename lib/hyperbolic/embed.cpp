@@ -1,0 +1,294 @@
+module;
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+module cape.hyperbolic;
+
+namespace cape {
+
+OptionFields fields(EmbedOptions& o) {
+  return {
+      {.name = "embed.dims",
+       .value = &o.dims,
+       .min = 1,
+       .max = 4096,
+       .doc = "Dimensions d of the hyperbolic space; a transformer's features have 2d",
+       .source = "paper, sec_hyperbolic"},
+      {.name = "embed.objective",
+       .value = choice(o.objective, {"soft", "literal", "effect", "symmetric"}),
+       .doc =
+           "soft: targets over all path lengths, radii ranked along edges, PageRank penalty. The "
+           "paper's contrastive loss with k-hop positives: literal (anchor = cause; puts causes "
+           "farther out than effects), effect (anchor = effect), symmetric (both)",
+       .source = "design/embedding A1; paper, eq_losscon; design/method (i) 20-22"},
+      {.name = "embed.optimizer",
+       .value = choice(o.optimizer, {"radam", "rsgd"}),
+       .doc = "Riemannian Adam with one second moment a node, or Riemannian gradient descent",
+       .source = "design/embedding A1; paper, Eq_euc_rieman to eq_exp"},
+      {.name = "embed.hop_cost",
+       .value = &o.hop_cost,
+       .min = 0,
+       .max = 100,
+       .doc = "Cost c of a hop: an edge is c - ln|A| long. Larger follows hops, smaller strengths",
+       .source = "design/embedding A1"},
+      {.name = "embed.soft_temperature",
+       .value = &o.soft_temperature,
+       .min = 0.01,
+       .max = 1000,
+       .doc = "Temperature of the targets exp(-distance in the graph / this); soft objective",
+       .source = "design/embedding A1"},
+      {.name = "embed.temperature",
+       .value = &o.temperature,
+       .min = 0.01,
+       .max = 100,
+       .automatic = true,
+       .doc =
+           "Temperature of the hyperbolic distances; automatic: 0.25 from 8 dimensions on and 0.5 "
+           "below (soft), 1 (others)",
+       .source = "design/embedding A1; paper, eq_losscon"},
+      {.name = "embed.rank_weight",
+       .value = &o.rank_weight,
+       .min = 0,
+       .max = 1000,
+       .doc =
+           "Weight of the term that puts a cause nearer the origin than its effect; soft objective",
+       .source = "design/embedding A1"},
+      {.name = "embed.rank_margin",
+       .value = &o.rank_margin,
+       .min = 0,
+       .max = 10,
+       .doc = "Difference of radii along an edge below which the ranking term acts",
+       .source = "design/embedding A1, A4"},
+      {.name = "embed.rank_temperature",
+       .value = &o.rank_temperature,
+       .min = 1e-4,
+       .max = 10,
+       .doc = "Softness of the ranking term",
+       .source = "design/embedding A1, A4"},
+      {.name = "embed.generality_weight",
+       .value = &o.generality_weight,
+       .min = 0,
+       .max = 1000,
+       .automatic = true,
+       .doc =
+           "Weight lambda_g of the PageRank penalty; automatic: 0.01 (soft, of M pi), 0.1 (others, "
+           "of pi)",
+       .source = "paper, eq_regularization; design/embedding A1"},
+      {.name = "embed.restart",
+       .value = &o.restart,
+       .min = 0,
+       .max = 1,
+       .open_min = true,
+       .open_max = true,
+       .doc = "Restart probability w of the PageRank",
+       .source = "paper, eq_gregariousness"},
+      {.name = "embed.k_hop",
+       .value = &o.k_hop,
+       .min = 1,
+       .max = 1000,
+       .doc = "Positives are within this many hops; literal, effect and symmetric objectives",
+       .source = "paper, eq_losscon"},
+      {.name = "embed.epochs",
+       .value = &o.epochs,
+       .min = 1,
+       .max = 1e7,
+       .automatic = true,
+       .doc = "Steps of the optimiser on all nodes; automatic: 500 (soft), 1000 (others)",
+       .source = "design/embedding A1; paper, Step II settings"},
+      {.name = "embed.learning_rate",
+       .value = &o.learning_rate,
+       .min = 0,
+       .max = 1e6,
+       .open_min = true,
+       .automatic = true,
+       .doc = "First learning rate, falling to 2 % along a cosine; automatic: 0.1 (soft), 0.01 "
+              "(others); times the number of nodes for rsgd, whose steps are as small as the mean "
+              "over nodes makes its gradient",
+       .source = "design/embedding A1; design/method E"},
+      {.name = "embed.max_radius",
+       .value = &o.max_radius,
+       .min = 0,
+       .max = 30,
+       .open_min = true,
+       .doc = "Points are held within this distance of the origin",
+       .source = "case B3"},
+  };
+}
+
+namespace {
+
+// The options with values for what was automatic.
+EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
+  check_options(fields(o));
+  const bool soft = o.objective == Objective::soft;
+  if (std::isnan(o.temperature)) o.temperature = !soft ? 1.0 : o.dims >= 8 ? 0.25 : 0.5;
+  if (std::isnan(o.generality_weight)) o.generality_weight = soft ? 0.01 : 0.1;
+  if (o.epochs == -1) o.epochs = soft ? 500 : 1000;
+  if (std::isnan(o.learning_rate)) {
+    o.learning_rate = soft ? 0.1 : 0.01;
+    if (o.optimizer == Optimizer::rsgd) o.learning_rate *= static_cast<double>(nodes);
+  }
+  const double lowest = 2 * o.max_radius / 650; // exp(-650) is a normal number, its inverse too
+  if (o.temperature < lowest)
+    throw Error(Status::invalid_argument, "embed.temperature is " + std::to_string(o.temperature) +
+                                              "; with embed.max_radius " +
+                                              std::to_string(o.max_radius) +
+                                              " it must be at least " + std::to_string(lowest));
+  return o;
+}
+
+void check_memory(std::int64_t nodes, std::int64_t dims) {
+  const double m = static_cast<double>(nodes);
+  const double need = 8 * (3.5 * m * m + 6 * m * static_cast<double>(dims + 1));
+  const double have =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (need <= have) return;
+  char text[160];
+  std::snprintf(
+      text, sizeof text,
+      "embedding %lld nodes in %lld dimensions needs %.1f GB of memory; this machine has %.1f",
+      static_cast<long long>(nodes), static_cast<long long>(dims), need / 1e9, have / 1e9);
+  throw Error(Status::out_of_memory, text);
+}
+
+// Weights as strengths in (0, 1].
+Digraph strengths(const Digraph& graph) {
+  std::vector<Edge> edges = graph.edges();
+  double largest = 1;
+  for (const Edge& e : edges)
+    largest = std::max(largest, std::abs(e.weight));
+  for (Edge& e : edges)
+    e.weight = std::max(std::abs(e.weight) / largest, std::numeric_limits<double>::min());
+  return Digraph(graph.size(), std::move(edges));
+}
+
+Matrix target_distances(const Digraph& graph, const EmbedOptions& options, Run& run) {
+  if (options.objective != Objective::soft) return {};
+  return undirected_distances(graph, options.hop_cost, run);
+}
+
+void check_nodes(const Digraph& graph) {
+  if (graph.size() == 0)
+    throw Error(Status::invalid_argument, "the graph has no nodes; it must have at least 1");
+}
+
+// The loss moved by less than 1e-3 of itself over the last tenth of the epochs.
+bool settled_down(const std::vector<EmbedEpoch>& history) {
+  const std::size_t n = history.size();
+  if (n < 10) return false;
+  const double last = history.back().loss, before = history[n - 1 - n / 10].loss;
+  return std::abs(last - before) <= 1e-3 * std::abs(last);
+}
+
+// One row a node, from points in columns; node number order[k] is column k.
+Embedding in_rows(const Matrix& points, const std::vector<std::int64_t>& order,
+                  const std::vector<double>& pagerank) {
+  const std::int64_t m = points.cols(), d = points.rows() - 1;
+  Embedding out;
+  out.hyperboloid = Matrix(m, d + 1);
+  out.poincare = Matrix(m, d);
+  out.generality.resize(static_cast<std::size_t>(m));
+  out.radius.resize(static_cast<std::size_t>(m));
+  out.pagerank.resize(static_cast<std::size_t>(m));
+  std::vector<double> e(static_cast<std::size_t>(d));
+  for (std::int64_t k = 0; k < m; ++k) {
+    const std::int64_t node = order[static_cast<std::size_t>(k)];
+    const auto row = static_cast<std::size_t>(node);
+    lorentz::to_poincare({points.column(k), static_cast<std::size_t>(d) + 1}, e);
+    double pp = 0;
+    for (std::int64_t i = 0; i <= d; ++i)
+      out.hyperboloid(node, i) = points(i, k);
+    for (std::int64_t i = 0; i < d; ++i) {
+      out.poincare(node, i) = e[static_cast<std::size_t>(i)];
+      pp += points(i + 1, k) * points(i + 1, k);
+    }
+    // 1 - |e| with |e| = tanh(r/2), without its cancellation.
+    out.radius[row] = std::asinh(std::sqrt(pp));
+    out.generality[row] = 2 / (1 + std::exp(out.radius[row]));
+    out.pagerank[row] = pagerank[static_cast<std::size_t>(k)];
+  }
+  return out;
+}
+
+} // namespace
+
+Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run) {
+  check_nodes(graph);
+  const std::int64_t m = graph.size();
+  const EmbedOptions o = settled(options, m);
+  check_memory(m, o.dims);
+
+  // In an order of their content, nodes meet the same arithmetic however they are numbered.
+  const Digraph strong = strengths(graph);
+  const std::vector<std::int64_t> order = canonical_order(strong);
+  std::vector<std::int64_t> place(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k)
+    place[static_cast<std::size_t>(order[k])] = static_cast<std::int64_t>(k);
+  const Digraph canonical = strong.renumbered(place);
+
+  Matrix distances = target_distances(canonical, o, run);
+  EmbeddingObjective objective(canonical, distances, o, run);
+  Matrix points = starting_points(std::move(distances), o, m, run);
+  RiemannianOptimizer optimizer(o, m);
+  Matrix gradient(o.dims + 1, m);
+  std::vector<EmbedEpoch> history;
+  std::int64_t n_clamped = 0;
+  for (std::int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
+    history.push_back(objective(points, &gradient, run));
+    history.back().epoch = epoch;
+    const double done = static_cast<double>(epoch - 1) / static_cast<double>(o.epochs);
+    const double rate =
+        o.learning_rate * (0.02 + 0.98 * 0.5 * (1 + std::cos(std::numbers::pi * done)));
+    n_clamped += optimizer.step(points, gradient, rate, run);
+    run.report({.stage = "embed", .step = epoch, .total = o.epochs, .loss = history.back().loss});
+  }
+
+  Embedding out = in_rows(points, order, objective.pagerank());
+  out.converged = settled_down(history);
+  out.history = std::move(history);
+  out.n_clamped = n_clamped;
+  return out;
+}
+
+double embedding_loss(const Digraph& graph, const MatrixView& points, const EmbedOptions& options,
+                      Matrix* gradient, Run& run) {
+  check_nodes(graph);
+  const std::int64_t m = graph.size();
+  const EmbedOptions o = settled(options, m);
+  check_memory(m, o.dims);
+  if (points.rows != m || points.cols != o.dims + 1)
+    throw Error(Status::dim_mismatch, "points is " + std::to_string(points.rows) + " x " +
+                                          std::to_string(points.cols) + "; for " +
+                                          std::to_string(m) + " nodes in " +
+                                          std::to_string(o.dims) + " dimensions it must be " +
+                                          std::to_string(m) + " x " + std::to_string(o.dims + 1));
+  const Matrix columns = hyperboloid_points(points, "points");
+  for (std::int64_t i = 0; i < m; ++i)
+    if (std::acosh(columns(0, i)) > o.max_radius * (1 + 1e-9))
+      throw Error(Status::invalid_argument,
+                  "row " + std::to_string(i + 1) + " of points is " +
+                      std::to_string(std::acosh(columns(0, i))) +
+                      " from the origin; it must be within embed.max_radius, " +
+                      std::to_string(o.max_radius));
+  const Digraph strong = strengths(graph);
+  EmbeddingObjective objective(strong, target_distances(strong, o, run), o, run);
+  if (!gradient) return objective(columns, nullptr, run).loss;
+  Matrix by_column(columns.rows(), m);
+  const double loss = objective(columns, &by_column, run).loss;
+  *gradient = Matrix(m, columns.rows());
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t k = 0; k < columns.rows(); ++k)
+      (*gradient)(i, k) = by_column(k, i);
+  return loss;
+}
+
+} // namespace cape

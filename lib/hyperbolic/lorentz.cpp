@@ -1,0 +1,204 @@
+module;
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+module cape.hyperbolic;
+
+namespace cape {
+
+Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
+  check_view(view, name);
+  if (view.cols < 2)
+    throw Error(Status::invalid_argument,
+                std::string(name) + " has " + std::to_string(view.cols) +
+                    " columns; points of the hyperboloid have d+1, at least 2");
+  check_finite(view, name);
+  Matrix points(view.cols, view.rows);
+  for (std::int64_t i = 0; i < view.rows; ++i) {
+    for (std::int64_t k = 0; k < view.cols; ++k)
+      points(k, i) = view(i, k);
+    const std::span p(points.column(i), static_cast<std::size_t>(view.cols));
+    const double given = p[0];
+    lorentz::project(p);
+    if (!(std::abs(given - p[0]) <= 1e-6 * p[0]))
+      throw Error(Status::invalid_argument,
+                  "row " + std::to_string(i + 1) + " of " + std::string(name) +
+                      " is not on the hyperboloid: its first coordinate is " +
+                      std::to_string(given) + "; sqrt(1 + the squares of the others) is " +
+                      std::to_string(p[0]));
+  }
+  return points;
+}
+
+Matrix column_distances(const Matrix& a, const Matrix& b, PointDistance distance, Run& run) {
+  if (a.rows() != b.rows())
+    throw Error(Status::dim_mismatch, "a has " + std::to_string(a.rows()) + " columns and b has " +
+                                          std::to_string(b.rows()) + "; they must have the same");
+  const auto n = static_cast<std::size_t>(a.rows());
+  Matrix out(a.cols(), b.cols());
+  run.parallel_for(b.cols(), [&](std::int64_t j) {
+    for (std::int64_t i = 0; i < a.cols(); ++i)
+      out(i, j) = distance({a.column(i), n}, {b.column(j), n});
+  });
+  return out;
+}
+
+namespace lorentz {
+namespace {
+
+// exp() goes no farther: squares of coordinates, and products of two, stay finite.
+constexpr double farthest = 300.0;
+
+// The product of the spatial parts.
+double dot(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 1; i < a.size(); ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+// sinh(d(p,q) / 2) without cancellation at any radius, from the spatial parts, for |p~| <= |q~|.
+// With D = q~ - p~ and D_|_ its part across p~, <p-q,p-q>_L (1 + p0 q0 + p~.q~) / 2 = |D|^2 +
+// |p~|^2 |D_|_|^2: positive terms only. For points on opposite sides of the origin <p-q,p-q>_L = 2
+// (p0 q0 - 1 - p~.q~) is itself a sum of positive terms.
+double half_distance_sinh_ordered(std::span<const double> p, std::span<const double> q, double pp,
+                                  double qq, double pq) {
+  if (pq <= 0) {
+    const double a = pp / (1 + p[0]), b = qq / (1 + q[0]); // p0 - 1 and q0 - 1
+    return std::sqrt((a + b + a * b - pq) / 2);
+  }
+  double dd = 0, pd = 0;
+  for (std::size_t i = 1; i < p.size(); ++i) {
+    const double d = q[i] - p[i];
+    dd += d * d;
+    pd += p[i] * d;
+  }
+  const double along = pp > 0 ? pd / pp : 0;
+  double across = 0;
+  for (std::size_t i = 1; i < p.size(); ++i) {
+    const double t = (q[i] - p[i]) - along * p[i];
+    across += t * t;
+  }
+  return std::hypot(std::sqrt(dd), std::sqrt(pp) * std::sqrt(across)) /
+         std::sqrt(2 * (1 + p[0] * q[0] + pq));
+}
+
+double half_distance_sinh(std::span<const double> p, std::span<const double> q) {
+  const double pp = dot(p, p), qq = dot(q, q), pq = dot(p, q);
+  const bool in_order =
+      pp != qq ? pp < qq : std::lexicographical_compare(p.begin(), p.end(), q.begin(), q.end());
+  return in_order ? half_distance_sinh_ordered(p, q, pp, qq, pq)
+                  : half_distance_sinh_ordered(q, p, qq, pp, pq);
+}
+
+// <q,v>_L for a tangent v at p, cosh_d = -<p,q>_L. Far out the terms of the sum are far larger than
+// the sum; with q~ and v~ cut into parts along and across p~, v~_|| = a p~, and v0 = <p~,v~> / p0,
+// it is <q~_|_,v~_|_> + a (q0/p0 - cosh d).
+double product_with_tangent(std::span<const double> p, std::span<const double> q,
+                            std::span<const double> v, double cosh_d) {
+  const double pp = dot(p, p);
+  if (pp <= 1) return dot(q, v) - q[0] * v[0];
+  const double along = dot(p, v) / pp, q_along = dot(p, q) / pp;
+  double across = 0;
+  for (std::size_t i = 1; i < p.size(); ++i)
+    across += (q[i] - q_along * p[i]) * (v[i] - along * p[i]);
+  return across + along * (q[0] / p[0] - cosh_d);
+}
+
+} // namespace
+
+double inner(std::span<const double> p, std::span<const double> q) {
+  return dot(p, q) - p[0] * q[0];
+}
+
+double norm(std::span<const double> p, std::span<const double> v) {
+  double largest = 0;
+  for (std::size_t i = 1; i < v.size(); ++i)
+    largest = std::max(largest, std::abs(v[i]));
+  if (largest == 0) return 0;
+  // Squares must stay in the range of double.
+  const double scale = largest > 1e140 || largest < 1e-140 ? largest : 1;
+  const double pp = dot(p, p);
+  double pv = 0;
+  for (std::size_t i = 1; i < v.size(); ++i)
+    pv += p[i] * (v[i] / scale);
+  const double along = pp > 0 ? pv / pp : 0;
+  double across = 0;
+  for (std::size_t i = 1; i < v.size(); ++i) {
+    const double t = v[i] / scale - along * p[i];
+    across += t * t;
+  }
+  // <v,v>_L = |v~_|_|^2 + (|v~_||| / p0)^2, since v0 = <p~,v~> / p0.
+  return scale * std::hypot(std::sqrt(across), along * std::sqrt(pp) / p[0]);
+}
+
+double distance(std::span<const double> p, std::span<const double> q) {
+  return 2 * std::asinh(half_distance_sinh(p, q));
+}
+
+void project(std::span<double> p) { p[0] = std::sqrt(1 + dot(p, p)); }
+
+void project_tangent(std::span<const double> p, std::span<const double> u, std::span<double> out) {
+  const double c = inner(p, u), p0 = p[0];
+  double pv = 0;
+  for (std::size_t i = 1; i < p.size(); ++i) {
+    const double pi = p[i], value = u[i] + c * pi;
+    pv += pi * value;
+    out[i] = value;
+  }
+  out[0] = pv / p0; // tangent to rounding at any radius
+}
+
+void exp(std::span<const double> p, std::span<const double> v, std::span<double> out) {
+  const double length = norm(p, v);
+  const double t = std::min(length, std::max(0.0, farthest - std::asinh(std::sqrt(dot(p, p)))));
+  const double along = length > 0 ? std::sinh(t) : 1, over = length > 0 ? length : 1;
+  const double c = std::cosh(t);
+  for (std::size_t i = 1; i < p.size(); ++i)
+    out[i] = c * p[i] + along * (v[i] / over);
+  project(out);
+}
+
+void log(std::span<const double> p, std::span<const double> q, std::span<double> out) {
+  const double half = half_distance_sinh(p, q), d = 2 * std::asinh(half), p0 = p[0];
+  const double factor = d > 0 ? d / std::sinh(d) : 1;
+  const double excess = 2 * half * half; // cosh d - 1
+  double pv = 0;
+  for (std::size_t i = 1; i < p.size(); ++i) {
+    const double pi = p[i], value = factor * ((q[i] - pi) - excess * pi);
+    pv += pi * value;
+    out[i] = value;
+  }
+  out[0] = pv / p0;
+}
+
+void transport(std::span<const double> p, std::span<const double> q, std::span<const double> v,
+               std::span<double> out) {
+  const double half = half_distance_sinh(p, q), q0 = q[0];
+  const double c = product_with_tangent(p, q, v, 1 + 2 * half * half) / (2 + 2 * half * half);
+  double sum = 0;
+  for (std::size_t i = 1; i < p.size(); ++i) {
+    const double qi = q[i], value = v[i] + c * (p[i] + qi);
+    sum += qi * value;
+    out[i] = value;
+  }
+  out[0] = sum / q0;
+}
+
+void to_poincare(std::span<const double> p, std::span<double> e) {
+  const double denominator = 1 + p[0];
+  for (std::size_t i = 0; i < e.size(); ++i)
+    e[i] = p[i + 1] / denominator;
+  keep_in_ball(e);
+}
+
+Matrix distances(const MatrixView& a, const MatrixView& b, Run& run) {
+  return column_distances(hyperboloid_points(a, "a"), hyperboloid_points(b, "b"), distance, run);
+}
+
+} // namespace lorentz
+} // namespace cape

@@ -1,0 +1,152 @@
+module;
+#include "internal/arma.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+module cape.hyperbolic;
+
+namespace cape {
+namespace {
+
+// Scaling gives this many coordinates at most; what is beyond them is small and left to the
+// descent.
+constexpr std::int64_t max_coordinates = 64;
+// A symmetric eigenproblem up to this size is solved as a whole, a larger one in a Krylov space of
+// this size: LAPACK cannot be interrupted, and takes minutes at a few thousand.
+constexpr std::int64_t direct_size = 320;
+constexpr std::int64_t krylov_block = 80;
+constexpr std::int64_t product_cols = 16;
+
+arma::mat wrap(Matrix& m) {
+  return arma::mat(m.data(), static_cast<arma::uword>(m.rows()), static_cast<arma::uword>(m.cols()),
+                   false, true);
+}
+
+// -1/2 J D^2 J for scaled distances, in place; unconnected pairs stand a little beyond the farthest
+// pair. False if no two nodes are connected.
+bool center_squares(Matrix& d, double scale, Run& run) {
+  const std::int64_t n = d.rows();
+  double farthest = 0;
+  bool connected = false;
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < j; ++i)
+      if (std::isfinite(d(i, j))) {
+        connected = true;
+        farthest = std::max(farthest, d(i, j));
+      }
+  if (!connected) return false;
+  std::vector<double> mean(static_cast<std::size_t>(n));
+  run.parallel_for(n, [&](std::int64_t j) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double x = scale * (std::isfinite(d(i, j)) ? d(i, j) : 1.25 * farthest);
+      d(i, j) = x * x;
+      sum += x * x;
+    }
+    mean[static_cast<std::size_t>(j)] = sum / static_cast<double>(n);
+  });
+  double grand = 0;
+  for (const double m : mean)
+    grand += m / static_cast<double>(n);
+  run.parallel_for(n, [&](std::int64_t j) {
+    for (std::int64_t i = 0; i < n; ++i)
+      d(i, j) = -0.5 * (d(i, j) - mean[static_cast<std::size_t>(i)] -
+                        mean[static_cast<std::size_t>(j)] + grand);
+  });
+  return true;
+}
+
+arma::mat product(Matrix& b, const arma::mat& x, Run& run) {
+  arma::mat out(x.n_rows, x.n_cols);
+  const auto cols = static_cast<std::int64_t>(x.n_cols);
+  run.parallel_for((cols + product_cols - 1) / product_cols, [&](std::int64_t k) {
+    const auto first = static_cast<arma::uword>(k * product_cols);
+    const auto last = static_cast<arma::uword>(std::min((k + 1) * product_cols, cols)) - 1;
+    out.cols(first, last) = wrap(b) * x.cols(first, last);
+  });
+  return out;
+}
+
+void check(bool success) {
+  if (!success) throw Error(Status::internal, "LAPACK failed in the start of the embedding");
+}
+
+// Eigenvalues (rising) and vectors of the symmetric b; of a large one, Ritz pairs from a block
+// Krylov space, whose upper end is accurate.
+void leading_eigenpairs(Matrix& b, arma::vec& values, arma::mat& vectors, Run& run) {
+  if (b.rows() <= direct_size) {
+    check(arma::eig_sym(values, vectors, wrap(b)));
+    return;
+  }
+  arma::mat block(static_cast<arma::uword>(b.rows()), krylov_block), r, space;
+  for (arma::uword j = 0; j < block.n_cols; ++j) {
+    Rng rng(run.seed(), {hash("embed.krylov"), j});
+    for (double& x : block.col(j))
+      x = rng.normal();
+  }
+  for (std::int64_t k = 0; k < direct_size / krylov_block; ++k) {
+    arma::mat next = product(b, block, run);
+    check(arma::qr_econ(block, r, next));
+    space = arma::join_rows(space, block);
+    run.poll();
+  }
+  arma::mat basis;
+  check(arma::qr_econ(basis, r, space));
+  run.poll();
+  const arma::mat small = basis.t() * product(b, basis, run);
+  check(arma::eig_sym(values, vectors, arma::symmatu(small)));
+  run.poll();
+  vectors = basis * vectors;
+}
+
+// Classical scaling: rows of y get the leading coordinates; a coordinate's entry of largest size is
+// positive.
+void scale_classically(Matrix distances, double scale, Matrix& y, Run& run) {
+  if (!center_squares(distances, scale, run)) return;
+  arma::vec values;
+  arma::mat vectors;
+  leading_eigenpairs(distances, values, vectors, run);
+  const auto available = static_cast<std::int64_t>(values.n_elem);
+  const std::int64_t count = std::min({y.rows(), available, max_coordinates});
+  for (std::int64_t k = 0; k < count; ++k) {
+    const auto from = static_cast<arma::uword>(available - 1 - k);
+    const double size = std::sqrt(std::max(values[from], 0.0));
+    const arma::subview_col<double> v = vectors.col(from);
+    const double sign = v[arma::index_max(arma::abs(v))] < 0 ? -1 : 1;
+    for (std::int64_t i = 0; i < y.cols(); ++i)
+      y(k, i) = sign * size * v[static_cast<arma::uword>(i)];
+  }
+}
+
+} // namespace
+
+Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64_t nodes,
+                       Run& run) {
+  const bool soft = options.objective == Objective::soft;
+  Matrix y(options.dims, nodes);
+  if (soft)
+    scale_classically(std::move(distances), 0.7 * options.temperature / options.soft_temperature, y,
+                      run);
+  const double noise = soft ? 1e-3 : 0.1;
+  Matrix points(options.dims + 1, nodes);
+  for (std::int64_t i = 0; i < nodes; ++i) {
+    Rng rng(run.seed(), {hash("embed.start"), static_cast<std::uint64_t>(i)});
+    double sum = 0;
+    for (std::int64_t k = 0; k < options.dims; ++k) {
+      y(k, i) += noise * rng.normal();
+      sum += y(k, i) * y(k, i);
+    }
+    const double length = std::sqrt(sum), radius = std::min(length, options.max_radius);
+    const double factor = length > 0 ? std::sinh(radius) / length : 0;
+    for (std::int64_t k = 0; k < options.dims; ++k)
+      points(k + 1, i) = factor * y(k, i);
+    lorentz::project({points.column(i), static_cast<std::size_t>(options.dims) + 1});
+  }
+  return points;
+}
+
+} // namespace cape
