@@ -29,25 +29,30 @@ HWY_INLINE void map(const T* x, T* out, std::int64_t n, F f) {
   }
 }
 
+// Highway's functions are undefined for NaN and far outside their range: NaN stays NaN here, and an
+// argument is kept where the result has long been infinite.
+struct Exp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    using T = hn::TFromD<D>;
+    const V overflows = hn::Set(d, T(sizeof(T) == 4 ? 100 : 800));
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Min(x, overflows)));
+  }
+};
 struct Sigmoid {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     using T = hn::TFromD<D>;
     const V one = hn::Set(d, T(1));
-    x = hn::Min(hn::Max(x, hn::Set(d, T(-25))), hn::Set(d, T(25)));
-    return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
+    const V kept = hn::Min(hn::Max(x, hn::Set(d, T(-25))), hn::Set(d, T(25)));
+    return hn::IfThenElse(hn::IsNaN(x), x,
+                          hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(kept)))));
   }
 };
 struct Tanh {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return hn::Tanh(d, x);
-  }
-};
-struct Exp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Exp(d, x);
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
   }
 };
 
@@ -85,11 +90,21 @@ namespace {
 } // namespace
 
 const char* target() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
-void sigmoid(const double* x, double* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(SigmoidF64)(x, out, n); }
-void sigmoid(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(SigmoidF32)(x, out, n); }
-void tanh(const double* x, double* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(TanhF64)(x, out, n); }
-void exp(const double* x, double* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF64)(x, out, n); }
-void exp(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF32)(x, out, n); }
+void sigmoid(const double* x, double* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SigmoidF64)(x, out, n);
+}
+void sigmoid(const float* x, float* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SigmoidF32)(x, out, n);
+}
+void tanh(const double* x, double* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(TanhF64)(x, out, n);
+}
+void exp(const double* x, double* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ExpF64)(x, out, n);
+}
+void exp(const float* x, float* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ExpF32)(x, out, n);
+}
 
 } // namespace cape::simd
 #endif

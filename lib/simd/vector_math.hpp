@@ -1,6 +1,7 @@
 // Element-wise loops in the widest instructions that the CPU has, chosen at run time (Google
 // Highway). Plain C++, so that kernels can be compiled once per target; modules include it
-// textually. CAPE_SIMD_TARGET in the environment (e.g. "SSE2", "AVX2") forces a target.
+// textually. CAPE_SIMD_TARGET in the environment (e.g. "SSSE3", "AVX2") forces a target that this
+// build and CPU have; another name changes nothing. Results differ between targets by rounding.
 #pragma once
 #include <cstdint>
 
@@ -9,12 +10,14 @@ namespace cape::simd {
 /// The name of the target in use, e.g. "AVX3".
 const char* target();
 
-/// out[i] = 1 / (1 + exp(-clamp(x[i], -25, 25))); out may be x.
+// All functions: out may be x; NaN gives NaN; an element's result does not depend on its place.
+
+/// out[i] = 1 / (1 + exp(-clamp(x[i], -25, 25))), within 3 units in the last place.
 void sigmoid(const double* x, double* out, std::int64_t n);
 void sigmoid(const float* x, float* out, std::int64_t n);
-/// out[i] = tanh(x[i]); out may be x.
+/// out[i] = tanh(x[i]), within 4 units in the last place.
 void tanh(const double* x, double* out, std::int64_t n);
-/// out[i] = exp(x[i]); out may be x.
+/// out[i] = exp(x[i]), within 2 units in the last place; infinity on overflow.
 void exp(const double* x, double* out, std::int64_t n);
 void exp(const float* x, float* out, std::int64_t n);
 

@@ -1,0 +1,215 @@
+#define BOOST_TEST_MODULE simd
+#define BOOST_TEST_NO_MAIN
+#include <boost/test/unit_test.hpp>
+#include "simd/softmax.hpp"
+#include "simd/vector_math.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <vector>
+import cape;
+
+namespace {
+
+namespace simd = cape::simd;
+template <class T>
+constexpr T infinity = std::numeric_limits<T>::infinity();
+template <class T>
+constexpr T nan_value = std::numeric_limits<T>::quiet_NaN();
+
+// The distance of a result from the exact value in units in the last place of that value.
+template <class T>
+double ulps(T result, long double exact) {
+  const T rounded = static_cast<T>(exact);
+  if (result == rounded) return 0;
+  if (!std::isfinite(rounded) || !std::isfinite(result)) return infinity<double>;
+  const T size = std::fabs(rounded);
+  const T unit = size < std::numeric_limits<T>::max() ? std::nextafter(size, infinity<T>) - size
+                                                      : size - std::nextafter(size, T(0));
+  return static_cast<double>(std::fabs(static_cast<long double>(result) - exact) /
+                             static_cast<long double>(unit));
+}
+
+template <class T>
+using Kernel = void (*)(const T*, T*, std::int64_t);
+
+// The largest distance of a kernel from a long double function over these arguments.
+template <class T, class F>
+double worst(Kernel<T> kernel, F exact, const std::vector<T>& x) {
+  std::vector<T> out(x.size());
+  kernel(x.data(), out.data(), std::ssize(x));
+  double largest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    largest = std::max(largest, ulps(out[i], exact(static_cast<long double>(x[i]))));
+  return largest;
+}
+
+template <class T>
+std::vector<T> uniform(double low, double high) {
+  cape::Rng rng(51);
+  std::vector<T> x(200000);
+  for (T& value : x) value = static_cast<T>(rng.uniform(low, high));
+  return x;
+}
+
+// Both signs, magnitudes from 2^-140 to 2^4.
+template <class T>
+std::vector<T> of_all_magnitudes() {
+  cape::Rng rng(52);
+  std::vector<T> x(200000);
+  for (T& value : x) {
+    const int exponent = static_cast<int>(rng.integer(144)) - 140;
+    value = static_cast<T>(std::ldexp(rng.uniform(-2, 2), exponent));
+  }
+  return x;
+}
+
+long double exact_exp(long double x) { return std::exp(x); }
+long double exact_tanh(long double x) { return std::tanh(x); }
+long double exact_sigmoid(long double x) {
+  return 1 / (1 + std::exp(-std::clamp(x, -25.0L, 25.0L)));
+}
+
+template <class T>
+T apply(Kernel<T> kernel, T x) {
+  T out = -7;
+  kernel(&x, &out, 1);
+  return out;
+}
+
+// Kernels on n = 0 .. 70 elements: the same values as one at a time, in place as well, and nothing
+// written beyond the end.
+template <class T>
+bool agrees_at_every_length(Kernel<T> kernel) {
+  cape::Rng rng(53);
+  for (std::int64_t n = 0; n <= 70; ++n) {
+    std::vector<T> x(static_cast<std::size_t>(n) + 1), out(x.size(), T(-7));
+    for (T& value : x) value = static_cast<T>(rng.uniform(-9, 9));
+    kernel(x.data(), out.data(), n);
+    for (std::int64_t i = 0; i < n; ++i)
+      if (out[static_cast<std::size_t>(i)] != apply(kernel, x[static_cast<std::size_t>(i)]))
+        return false;
+    if (out.back() != T(-7)) return false;
+    const T guard = x.back();
+    kernel(x.data(), x.data(), n);
+    if (x.back() != guard || !std::equal(x.begin(), x.end() - 1, out.begin())) return false;
+  }
+  return true;
+}
+
+template <class T>
+void check_softmax_passes() {
+  cape::Rng rng(54);
+  for (std::int64_t n = 1; n <= 70; ++n) {
+    std::vector<T> x(static_cast<std::size_t>(n) + 1);
+    for (T& value : x) value = static_cast<T>(rng.uniform(-30, 2));
+    x.back() = 1000; // beyond the end
+    const T top = *std::max_element(x.begin(), x.end() - 1);
+    BOOST_TEST(simd::max(x.data(), n) == top);
+    T magnitude = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      magnitude = std::max(magnitude, std::fabs(x[static_cast<std::size_t>(i)]));
+    BOOST_TEST(simd::max_abs(x.data(), n) == magnitude);
+    for (const T bad : {nan_value<T>, infinity<T>, -infinity<T>}) {
+      std::vector<T> y = x;
+      y[static_cast<std::size_t>(rng.integer(n))] = bad;
+      BOOST_TEST(simd::max_abs(y.data(), n) == infinity<T>);
+    }
+    std::vector<T> y = x;
+    const T sum = simd::exp_sum(y.data(), top, n);
+    long double expected = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const T shifted = x[at] - top;
+      expected += std::exp(static_cast<long double>(shifted));
+      BOOST_TEST(ulps(y[at], std::exp(static_cast<long double>(shifted))) <= 2);
+    }
+    BOOST_TEST(ulps(sum, expected) <= static_cast<double>(n + 2));
+    BOOST_TEST(y.back() == T(1000));
+  }
+  T far[] = {-infinity<T>, std::numeric_limits<T>::lowest(), T(-1e5), T(0)};
+  BOOST_TEST(simd::exp_sum(far, T(0), 4) == T(1));
+  BOOST_TEST((far[0] == 0 && far[1] == 0 && far[2] == 0 && far[3] == 1));
+  BOOST_TEST(simd::max_abs(far, 0) == T(0));
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(exp_is_within_2_ulp_over_its_whole_range) {
+  // From where the result is below the smallest number to where it overflows.
+  BOOST_TEST(worst<double>(simd::exp, exact_exp, uniform<double>(-746, 709.78)) <= 2);
+  BOOST_TEST(worst<double>(simd::exp, exact_exp, of_all_magnitudes<double>()) <= 2);
+  BOOST_TEST(worst<float>(simd::exp, exact_exp, uniform<float>(-104.5, 88.72)) <= 2);
+  BOOST_TEST(worst<float>(simd::exp, exact_exp, of_all_magnitudes<float>()) <= 2);
+}
+
+BOOST_AUTO_TEST_CASE(sigmoid_is_within_3_ulp_of_the_clamped_definition) {
+  BOOST_TEST(worst<double>(simd::sigmoid, exact_sigmoid, uniform<double>(-40, 40)) <= 3);
+  BOOST_TEST(worst<double>(simd::sigmoid, exact_sigmoid, of_all_magnitudes<double>()) <= 3);
+  BOOST_TEST(worst<float>(simd::sigmoid, exact_sigmoid, uniform<float>(-40, 40)) <= 3);
+  BOOST_TEST(worst<float>(simd::sigmoid, exact_sigmoid, of_all_magnitudes<float>()) <= 3);
+}
+
+BOOST_AUTO_TEST_CASE(tanh_is_within_4_ulp_also_for_tiny_arguments) {
+  BOOST_TEST(worst<double>(simd::tanh, exact_tanh, uniform<double>(-25, 25)) <= 4);
+  BOOST_TEST(worst<double>(simd::tanh, exact_tanh, of_all_magnitudes<double>()) <= 4);
+}
+
+BOOST_AUTO_TEST_CASE(special_values_have_their_limits) {
+  for (const double x : {709.8, 1000.0, 1500.0, 1e6, 1e300, infinity<double>})
+    BOOST_TEST(apply<double>(simd::exp, x) == infinity<double>);
+  for (const float x : {88.8f, 100.0f, 180.0f, 200.0f, 1e6f, 1e38f, infinity<float>})
+    BOOST_TEST(apply<float>(simd::exp, x) == infinity<float>);
+  for (const double x : {-746.0, -1000.0, -1001.0, -1e6, -1e300, -infinity<double>})
+    BOOST_TEST(apply<double>(simd::exp, x) == 0.0);
+  for (const float x : {-104.1f, -200.0f, -1e6f, -1e38f, -infinity<float>})
+    BOOST_TEST(apply<float>(simd::exp, x) == 0.0f);
+  for (const double x : {0.0, -0.0}) {
+    BOOST_TEST(apply<double>(simd::exp, x) == 1.0);
+    BOOST_TEST(apply<double>(simd::sigmoid, x) == 0.5);
+    BOOST_TEST(apply<double>(simd::tanh, x) == 0.0);
+    BOOST_TEST(std::signbit(apply<double>(simd::tanh, x)) == std::signbit(x));
+  }
+  for (const double x : {19.0, 1e6, 1e300, infinity<double>}) {
+    BOOST_TEST(apply<double>(simd::tanh, x) == 1.0);
+    BOOST_TEST(apply<double>(simd::tanh, -x) == -1.0);
+  }
+  for (const double x : {25.0, 26.0, 1e300, infinity<double>}) {
+    BOOST_TEST(apply<double>(simd::sigmoid, x) == apply<double>(simd::sigmoid, 25.0));
+    BOOST_TEST(apply<double>(simd::sigmoid, -x) == apply<double>(simd::sigmoid, -25.0));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nan_stays_nan) {
+  for (const Kernel<double> kernel : {Kernel<double>(simd::exp), Kernel<double>(simd::tanh),
+                                      Kernel<double>(simd::sigmoid)})
+    BOOST_TEST(std::isnan(apply(kernel, nan_value<double>)));
+  for (const Kernel<float> kernel : {Kernel<float>(simd::exp), Kernel<float>(simd::sigmoid)})
+    BOOST_TEST(std::isnan(apply(kernel, nan_value<float>)));
+}
+
+BOOST_AUTO_TEST_CASE(a_value_does_not_depend_on_where_it_stands) {
+  BOOST_TEST(agrees_at_every_length<double>(simd::exp));
+  BOOST_TEST(agrees_at_every_length<double>(simd::tanh));
+  BOOST_TEST(agrees_at_every_length<double>(simd::sigmoid));
+  BOOST_TEST(agrees_at_every_length<float>(simd::exp));
+  BOOST_TEST(agrees_at_every_length<float>(simd::sigmoid));
+}
+
+BOOST_AUTO_TEST_CASE(softmax_passes_agree_with_their_definitions) {
+  check_softmax_passes<double>();
+  check_softmax_passes<float>();
+}
+
+int main(int argc, char** argv) {
+  const char* forced = std::getenv("CAPE_SIMD_TARGET");
+  if (forced != nullptr && std::strcmp(forced, simd::target()) != 0) {
+    std::printf("this build or CPU has no target %s\n", forced);
+    return 77;
+  }
+  return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
+}
