@@ -2,8 +2,8 @@
 // that is newer than the table. The choice is made again here, from what the CPU can do.
 module;
 #include <cstdlib>
-#include <cstring>
 #include <string>
+#include <string_view>
 module cape.core;
 
 extern "C" {
@@ -33,11 +33,9 @@ const char* best_kernel() {
 constexpr const char* variable = "OPENBLAS_CORETYPE";
 
 // OpenBLAS's kernels of one instruction set are alike: no switch inside a group.
-int group(const char* kernel) {
-  for (const char* name : {"SkylakeX", "Cooperlake", "SapphireRapids"})
-    if (std::strcmp(kernel, name) == 0) return 3;
-  for (const char* name : {"Haswell", "Zen", "Excavator"})
-    if (std::strcmp(kernel, name) == 0) return 2;
+int group(std::string_view kernel) {
+  if (kernel == "SkylakeX" || kernel == "Cooperlake" || kernel == "SapphireRapids") return 3;
+  if (kernel == "Haswell" || kernel == "Zen" || kernel == "Excavator") return 2;
   return 1;
 }
 
@@ -63,7 +61,7 @@ BlasInfo blas_info() {
   info.library = openblas_get_config();
   info.kernel = openblas_get_corename();
   const char* best = best_kernel();
-  info.cpu_best = best != nullptr && group(info.kernel.c_str()) != group(best) ? best : info.kernel;
+  info.cpu_best = best != nullptr && group(info.kernel) != group(best) ? best : info.kernel;
   info.chosen_by_user = std::getenv(variable) != nullptr;
   return info;
 }
