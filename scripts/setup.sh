@@ -20,7 +20,7 @@ packages=(
   clang-19 clang-tools-19 libclang-rt-19-dev cmake ninja-build git pkg-config
   libarmadillo-dev libopenblas-serial-dev gfortran libtbb-dev libhwy-dev librandom123-dev
   # its tests
-  libboost-test-dev binutils
+  libboost-test-dev zlib1g-dev binutils
   # the R package and its tests
   g++ make r-base-dev r-bioc-singlecellexperiment r-bioc-delayedarray r-bioc-hdf5array
   r-cran-rcpparmadillo r-cran-matrix r-cran-igraph r-cran-ggplot2 r-cran-cli
