@@ -4,6 +4,7 @@
 module;
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 export module cape.dag;
@@ -103,20 +104,37 @@ Dag prune(const Dag& dag, double tau);
 /// O(M^3).
 double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
 
-} // namespace cape
+// ------------------------------------------------------------- refinement (design/refinement, 3)
 
-// Not exported: what the implementation units of this stage share.
-namespace cape {
+/// Squared errors of predicting one column from others, N values in the units of x squared. Two-fold
+/// cross-fitted: the rows are halved at random, and a network of refine_hidden sigmoid units with a
+/// linear part, trained on one half for refine_epochs epochs, predicts the other. Without parents,
+/// the squared distance from the column's mean; a fit that leaves the range of float predicts that
+/// mean too. `x` may have any centre and scale. A pure function of the seed and of the contents of
+/// the columns: neither their numbers nor the order of parents change a bit.
+/// N >= 10; target and parents are different columns of x, none constant.
+/// O(refine_epochs N |parents| refine_hidden).
+std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
+                                       std::span<const std::int64_t> parents,
+                                       const DagOptions& options, Run& run);
 
-/// design/refinement: the order of model G, an insertion search on cross-fitted error, backward
-/// elimination by paired held-out tests. x: N x M, columns centred (and scaled to unit variance when
-/// unequal_variances), none constant; weights: M x M of model G.
 struct Refinement {
-  Matrix statistic;                ///< M x M: t of every edge that was kept, and of the last test of a dropped one (may be below refine_t); 0 where not tested
-  std::vector<Edge> kept;          ///< edges that stay; weight = t
-  std::vector<std::int64_t> order; ///< the order found
+  Matrix statistic; ///< M x M: the t of every edge kept and of the last test of a dropped one; 0 where not tested
+  std::vector<Edge> kept;          ///< edges that stay, by rising (from, to); weight = t
+  std::vector<std::int64_t> order; ///< the order found; every edge runs along it
 };
-Refinement refine(const Matrix& x, const Matrix& weights, bool unequal_variances,
+
+/// A DAG from model G's weights: their order (strongest edges first, without those that close a
+/// cycle), improved by moving single columns up to refine_window positions, at most 6 sweeps, as long
+/// as the cross-fitted error of predicting every column from its predecessors falls; then backward
+/// elimination of predecessors by a paired t-test of the errors with and without them over all rows,
+/// the smallest t first, until all t are at least refine_t. The error is the sum of mean squared
+/// errors, which has to fall by 0.003 of its mean over the columns, or, with unequal_variances, the
+/// sum of half their logarithms, which has to fall by 0.003. Only the 10 strongest partners of a
+/// column, by max(|A_ij|, |A_ji|) and made symmetric, are tested as its causes.
+/// x: N x M, finite, N >= 10, no column constant; weights: M x M, finite, the diagonal is ignored.
+/// About 4 M refine_window regressions a sweep, and up to M min(M, 10)^2 / 2 for the elimination.
+Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run);
 
 } // namespace cape

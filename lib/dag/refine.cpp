@@ -1,0 +1,432 @@
+// Refinement of model G's graph by well-trained regressions of every column on its predecessors
+// (design/refinement, section 3).
+module;
+#include "simd/node_regression.hpp"
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <numeric>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+module cape.dag;
+import cape.core;
+import cape.graph;
+
+namespace cape {
+namespace {
+
+constexpr std::int64_t n_folds = 2;
+constexpr double peak_rate = 0.08, final_rate = 0.01; // the second as a fraction of the first
+constexpr std::int64_t largest_batch = 64;
+constexpr std::int64_t max_sweeps = 6;
+constexpr double min_gain = 0.003;
+constexpr std::int64_t n_candidates = 10; // causes that a column is tested against
+
+// A regression of one column on a set of others, given in rising order.
+struct Family {
+  std::int64_t node;
+  std::vector<std::int64_t> parents;
+  auto operator<=>(const Family&) const = default;
+};
+
+// Cross-fitted regressions over the columns of one table. All of them share the folds and the order
+// of the minibatches, and the initial weight of an input is a function of seed, target and that
+// input alone: differences between two regressions then come from their inputs.
+class Regressions {
+public:
+  Regressions(const MatrixView& x, const DagOptions& options, Run& run);
+
+  std::int64_t rows() const { return rows_; }
+  /// Squared errors in the units of the data, in the order of row().
+  std::vector<double> squared_error(const Family& family) const;
+  /// Which row of the table the i-th squared error belongs to.
+  std::int64_t row(std::int64_t i) const { return row_[static_cast<std::size_t>(i)]; }
+
+private:
+  const float* column(std::int64_t j) const { return scaled_.data() + j * rows_; }
+  void initialize(simd::NodeRegression& net, const Family& family, std::int64_t fold) const;
+  void train(simd::NodeRegression& net, const float* table, const float* target, std::int64_t n,
+             std::int64_t fold) const;
+
+  std::int64_t rows_, hidden_, epochs_;
+  Run& run_;
+  std::vector<std::int64_t> row_;   // a random order; its first half is fold 0
+  std::vector<float> scaled_;       // columns of mean 0 and variance 1, in that order
+  std::vector<double> variance_;
+  std::vector<std::uint64_t> id_;   // a column is known by its content, not by its number
+};
+
+Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& run)
+    : rows_(x.rows), hidden_(options.refine_hidden), epochs_(options.refine_epochs), run_(run),
+      row_(Rng(run.seed(), {hash("dag.refine.folds")}).permutation(x.rows)),
+      scaled_(static_cast<std::size_t>(x.rows * x.cols)) {
+  std::vector<double> column(static_cast<std::size_t>(rows_));
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    for (std::int64_t i = 0; i < rows_; ++i) column[static_cast<std::size_t>(i)] = x(i, j);
+    id_.push_back(hash(column));
+    const double n = static_cast<double>(rows_);
+    const double mean = std::accumulate(column.begin(), column.end(), 0.0) / n;
+    double sum = 0;
+    for (const double value : column) sum += (value - mean) * (value - mean);
+    const double variance = sum / n, sd = std::sqrt(variance);
+    if (!(sd > 0) || !std::isfinite(sd))
+      throw Error(Status::invalid_argument, "x: column " + std::to_string(j + 1) +
+                                                " (counted from 1) has the standard deviation " +
+                                                std::to_string(sd) +
+                                                "; it must be positive and finite");
+    variance_.push_back(variance);
+    float* out = scaled_.data() + j * rows_;
+    for (const std::int64_t i : row_)
+      *out++ = static_cast<float>((column[static_cast<std::size_t>(i)] - mean) / sd);
+  }
+}
+
+void Regressions::initialize(simd::NodeRegression& net, const Family& family,
+                             std::int64_t fold) const {
+  const std::uint64_t target = id_[static_cast<std::size_t>(family.node)];
+  const auto stream = [&](std::string_view what, std::uint64_t input) {
+    return Rng(run_.seed(), {hash(what), target, static_cast<std::uint64_t>(fold), input});
+  };
+  const auto n_inputs = static_cast<std::int64_t>(family.parents.size());
+  float* p = net.parameters();
+  for (std::int64_t i = 0; i < n_inputs; ++i) {
+    const std::int64_t parent = family.parents[static_cast<std::size_t>(i)];
+    Rng rng = stream("dag.refine.weight", id_[static_cast<std::size_t>(parent)]);
+    const double sd = 1 / std::sqrt(static_cast<double>(n_inputs));
+    for (std::int64_t k = 0; k < hidden_; ++k)
+      p[net.weight(i, k)] = static_cast<float>(sd * rng.normal());
+  }
+  Rng rng = stream("dag.refine.unit", 0);
+  const double output_sd = 0.3 / std::sqrt(static_cast<double>(hidden_));
+  for (std::int64_t k = 0; k < hidden_; ++k) {
+    p[net.weight(n_inputs, k)] = static_cast<float>(0.5 * rng.normal());
+    p[net.output(k)] = static_cast<float>(output_sd * rng.normal());
+  }
+}
+
+void Regressions::train(simd::NodeRegression& net, const float* table, const float* target,
+                        std::int64_t n, std::int64_t fold) const {
+  const std::int64_t batch = std::min(largest_batch, n);
+  const std::int64_t n_batches = n / batch, n_steps = epochs_ * n_batches;
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
+  Rng rng(run_.seed(), {hash("dag.refine.batches"), static_cast<std::uint64_t>(fold)});
+  std::int64_t step = 0;
+  for (std::int64_t epoch = 0; epoch < epochs_; ++epoch) {
+    run_.poll();
+    // The rows are in random order already: going round them with a random stride that is coprime
+    // to their number is a new permutation for the price of two random numbers.
+    std::int64_t position = rng.integer(n), stride;
+    do stride = 1 + rng.integer(n);
+    while (std::gcd(stride, n) != 1);
+    for (std::int64_t b = 0; b < n_batches; ++b, ++step) {
+      for (std::int64_t& row : rows) {
+        row = position;
+        position += stride;
+        if (position >= n) position -= n;
+      }
+      const double t = static_cast<double>(step) / static_cast<double>(n_steps);
+      const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * t));
+      net.step(table, target, rows.data(), batch,
+               peak_rate * (final_rate + (1 - final_rate) * cosine));
+    }
+  }
+}
+
+std::vector<double> Regressions::squared_error(const Family& family) const {
+  const float* target = column(family.node);
+  const double variance = variance_[static_cast<std::size_t>(family.node)];
+  std::vector<float> fitted(static_cast<std::size_t>(rows_));
+  if (!family.parents.empty()) {
+    // Inputs in the order of their ids, so that the numbering of the columns changes no sum.
+    Family sorted = family;
+    std::ranges::sort(sorted.parents, {}, [&](std::int64_t i) {
+      return std::pair(id_[static_cast<std::size_t>(i)], i);
+    });
+    const auto n_inputs = static_cast<std::int64_t>(sorted.parents.size());
+    const std::int64_t stride = simd::NodeRegression(n_inputs, hidden_).stride();
+    simd::AlignedFloats table(rows_ * stride);
+    for (std::int64_t i = 0; i < n_inputs; ++i) {
+      const float* input = column(sorted.parents[static_cast<std::size_t>(i)]);
+      for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + i] = input[r];
+    }
+    for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + n_inputs] = 1;
+
+    const std::int64_t middle = (rows_ + 1) / 2, bounds[] = {0, middle, rows_};
+    for (std::int64_t fold = 0; fold < n_folds; ++fold) {
+      const std::int64_t other = 1 - fold;
+      simd::NodeRegression net(n_inputs, hidden_);
+      initialize(net, sorted, fold);
+      train(net, table.data() + bounds[other] * stride, target + bounds[other],
+            bounds[other + 1] - bounds[other], fold);
+      net.predict(table.data() + bounds[fold] * stride, bounds[fold + 1] - bounds[fold],
+                  fitted.data() + bounds[fold]);
+    }
+  }
+  std::vector<double> error(static_cast<std::size_t>(rows_));
+  for (std::int64_t r = 0; r < rows_; ++r) {
+    const double f = fitted[static_cast<std::size_t>(r)], y = target[r];
+    // A fit that went out of the range of float says nothing: the mean is as good.
+    const double e = std::isfinite(f) ? y - f : y;
+    error[static_cast<std::size_t>(r)] = variance * e * e;
+  }
+  return error;
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// t of the paired differences without - with; 0 where they do not vary.
+double paired_t(const std::vector<double>& without, const std::vector<double>& with) {
+  const auto n = static_cast<double>(with.size());
+  const double shift = mean(without) - mean(with);
+  double sum = 0;
+  for (std::size_t r = 0; r < with.size(); ++r) {
+    const double d = without[r] - with[r] - shift;
+    sum += d * d;
+  }
+  return sum > 0 ? shift / std::sqrt(sum / (n - 1) / n) : 0;
+}
+
+// Row j: whether i may be a cause of j. Those are the n_candidates strongest of max(|A_ij|, |A_ji|),
+// made symmetric.
+BasicMatrix<std::int8_t> candidates(const MatrixView& weights) {
+  const std::int64_t m = weights.cols;
+  BasicMatrix<std::int8_t> chosen(m, m);
+  for (std::int64_t j = 0; j < m; ++j) {
+    std::vector<std::pair<double, std::int64_t>> strength;
+    for (std::int64_t i = 0; i < m; ++i)
+      if (i != j)
+        strength.emplace_back(-std::max(std::abs(weights(i, j)), std::abs(weights(j, i))), i);
+    std::ranges::sort(strength);
+    if (std::ssize(strength) > n_candidates) strength.resize(static_cast<std::size_t>(n_candidates));
+    for (const auto& [negative, i] : strength) chosen(i, j) = chosen(j, i) = 1;
+  }
+  return chosen;
+}
+
+class Search {
+public:
+  Search(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
+         const DagOptions& options, Run& run)
+      : regressions_(x, options, run), candidates_(candidates(weights)),
+        unequal_variances_(unequal_variances), options_(options), run_(run) {}
+
+  /// Move nodes along the order as long as the score falls.
+  void improve(std::vector<std::int64_t>& order);
+  /// Backward elimination of causes for every node of an order.
+  Refinement eliminate(const std::vector<std::int64_t>& order);
+
+private:
+  using Order = std::vector<std::int64_t>;
+  Family family(const Order& order, std::size_t position) const;
+  void fit(const std::vector<Order>& orders);
+  double score(const Order& order) const;
+  void report_fits(std::size_t n);
+
+  Regressions regressions_;
+  BasicMatrix<std::int8_t> candidates_;
+  bool unequal_variances_;
+  const DagOptions& options_;
+  Run& run_;
+  std::map<Family, double> mean_error_;
+  std::int64_t n_fits_ = 0;
+};
+
+Family Search::family(const Order& order, std::size_t position) const {
+  Family f{order[position], {}};
+  for (std::size_t p = 0; p < position; ++p)
+    if (candidates_(order[p], f.node)) f.parents.push_back(order[p]);
+  std::ranges::sort(f.parents);
+  return f;
+}
+
+void Search::report_fits(std::size_t n) {
+  run_.report({"dag.refine", n_fits_});
+  n_fits_ += static_cast<std::int64_t>(n);
+}
+
+// Make sure that the score of every order is known.
+void Search::fit(const std::vector<Order>& orders) {
+  std::set<Family> missing;
+  for (const Order& order : orders)
+    for (std::size_t p = 0; p < order.size(); ++p)
+      if (Family f = family(order, p); !mean_error_.contains(f)) missing.insert(std::move(f));
+  const std::vector<Family> families(missing.begin(), missing.end());
+  std::vector<double> error(families.size());
+  report_fits(families.size());
+  run_.parallel_for(std::ssize(families), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    error[at] = mean(regressions_.squared_error(families[at]));
+  });
+  for (std::size_t i = 0; i < families.size(); ++i) mean_error_.emplace(families[i], error[i]);
+}
+
+double Search::score(const Order& order) const {
+  double sum = 0;
+  for (std::size_t p = 0; p < order.size(); ++p) {
+    const double error = mean_error_.at(family(order, p));
+    sum += unequal_variances_
+               ? 0.5 * std::log(std::max(error, std::numeric_limits<double>::min()))
+               : error;
+  }
+  return sum;
+}
+
+void Search::improve(Order& order) {
+  const std::int64_t last = std::ssize(order) - 1;
+  fit({order});
+  double current = score(order);
+  for (std::int64_t sweep = 0; sweep < max_sweeps; ++sweep) {
+    bool changed = false;
+    for (const std::int64_t node : Order(order)) {
+      const std::int64_t from = std::ranges::find(order, node) - order.begin();
+      std::vector<Order> moved;
+      for (std::int64_t to = std::max<std::int64_t>(0, from - options_.refine_window);
+           to <= std::min(last, from + options_.refine_window); ++to) {
+        if (to == from) continue;
+        moved.push_back(order);
+        moved.back().erase(moved.back().begin() + from);
+        moved.back().insert(moved.back().begin() + to, node);
+      }
+      fit(moved);
+      // The sum of squares has the units of the data: it must gain the same part of its mean.
+      const double gain =
+          unequal_variances_ ? min_gain : min_gain * current / static_cast<double>(order.size());
+      const auto best = std::ranges::min_element(moved, {}, [&](const Order& o) { return score(o); });
+      if (best == moved.end() || !(score(*best) < current - gain)) continue;
+      order = *best;
+      current = score(order);
+      changed = true;
+    }
+    if (!changed) break;
+  }
+}
+
+Refinement Search::eliminate(const Order& order) {
+  const std::int64_t m = std::ssize(order);
+  Refinement result{Matrix(m, m), {}, order};
+  std::vector<Family> open; // families that may still lose a parent, with their errors
+  for (std::size_t p = 0; p < order.size(); ++p)
+    if (Family f = family(order, p); !f.parents.empty()) open.push_back(std::move(f));
+  std::vector<std::vector<double>> error(open.size());
+  report_fits(open.size());
+  run_.parallel_for(std::ssize(open), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    error[at] = regressions_.squared_error(open[at]);
+  });
+
+  struct Trial {
+    std::size_t of; // which of the open families
+    Family without;
+    std::int64_t parent;
+    std::vector<double> error;
+    double t;
+  };
+  while (!open.empty()) {
+    std::vector<Trial> trials;
+    for (std::size_t o = 0; o < open.size(); ++o)
+      for (const std::int64_t parent : open[o].parents) {
+        Family without = open[o];
+        std::erase(without.parents, parent);
+        trials.push_back({o, std::move(without), parent, {}, 0});
+      }
+    report_fits(trials.size());
+    run_.parallel_for(std::ssize(trials), [&](std::int64_t i) {
+      Trial& trial = trials[static_cast<std::size_t>(i)];
+      trial.error = regressions_.squared_error(trial.without);
+      trial.t = paired_t(trial.error, error[trial.of]);
+    });
+
+    std::vector<Trial*> weakest(open.size(), nullptr);
+    for (Trial& trial : trials) {
+      result.statistic(trial.parent, trial.without.node) = trial.t;
+      Trial*& w = weakest[trial.of];
+      if (w == nullptr || trial.t < w->t) w = &trial;
+    }
+    std::vector<Family> next;
+    std::vector<std::vector<double>> next_error;
+    for (std::size_t o = 0; o < open.size(); ++o) {
+      if (!(weakest[o]->t < options_.refine_t)) {
+        for (const std::int64_t parent : open[o].parents)
+          result.kept.push_back({parent, open[o].node, result.statistic(parent, open[o].node)});
+      } else if (!weakest[o]->without.parents.empty()) {
+        next.push_back(std::move(weakest[o]->without));
+        next_error.push_back(std::move(weakest[o]->error));
+      }
+    }
+    open = std::move(next);
+    error = std::move(next_error);
+  }
+  std::ranges::sort(result.kept, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
+  return result;
+}
+
+void check_observations(const MatrixView& x, const DagOptions& options) {
+  check_view(x, "x");
+  check_finite(x, "x");
+  if (x.rows < 10 || x.cols < 1)
+    throw Error(Status::invalid_argument, "x is " + std::to_string(x.rows) + " x " +
+                                              std::to_string(x.cols) +
+                                              "; it must have at least 10 rows and 1 column");
+  DagOptions copy = options;
+  check_options(fields(copy));
+}
+
+} // namespace
+
+std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
+                                       std::span<const std::int64_t> parents,
+                                       const DagOptions& options, Run& run) {
+  check_observations(x, options);
+  const auto check_column = [&](std::int64_t j, const std::string& name) {
+    if (j < 0 || j >= x.cols)
+      throw Error(Status::invalid_argument, name + " is " + std::to_string(j) +
+                                                "; it must lie in [0, " + std::to_string(x.cols) +
+                                                ")");
+  };
+  check_column(target, "target");
+  Family family{target, {parents.begin(), parents.end()}};
+  for (const std::int64_t parent : parents) check_column(parent, "an element of parents");
+  std::ranges::sort(family.parents);
+  if (std::ranges::adjacent_find(family.parents) != family.parents.end() ||
+      std::ranges::binary_search(family.parents, target))
+    throw Error(Status::invalid_argument,
+                "parents has an element twice, or has the target " + std::to_string(target) +
+                    "; they must be different columns");
+
+  const Regressions regressions(x, options, run);
+  const std::vector<double> error = regressions.squared_error(family);
+  std::vector<double> by_row(error.size());
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    by_row[static_cast<std::size_t>(regressions.row(i))] = error[static_cast<std::size_t>(i)];
+  return by_row;
+}
+
+Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
+                  const DagOptions& options, Run& run) {
+  check_observations(x, options);
+  check_view(weights, "weights");
+  check_finite(weights, "weights");
+  if (weights.rows != x.cols || weights.cols != x.cols)
+    throw Error(Status::dim_mismatch, "weights is " + std::to_string(weights.rows) + " x " +
+                                          std::to_string(weights.cols) + "; x has " +
+                                          std::to_string(x.cols) + " columns, so it must be " +
+                                          std::to_string(x.cols) + " x " + std::to_string(x.cols));
+  Matrix strength = to_matrix(weights);
+  for (std::int64_t j = 0; j < x.cols; ++j) strength(j, j) = 0;
+  std::vector<std::int64_t> order =
+      topological_order(project_acyclic(Digraph::from_adjacency(strength), 0).graph);
+  Search search(x, strength, unequal_variances, options, run);
+  search.improve(order);
+  return search.eliminate(order);
+}
+
+} // namespace cape
