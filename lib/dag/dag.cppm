@@ -4,6 +4,7 @@
 module;
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,8 +45,8 @@ struct DagOptions {
   std::int64_t epochs = 100;
   std::int64_t batch_size = 128;
   double learning_rate = 1e-2; ///< peak; falls to 2 % of it along a cosine
-  double rho_growth = 3.0;     ///< the penalty's factor, every rho_interval epochs at most
-  std::int64_t rho_interval = 5;
+  double rho_growth = 2.0;     ///< the penalty's factor, every rho_interval epochs at most
+  std::int64_t rho_interval = -1; ///< automatic: epochs / 20
   double rho_max = 1e16;
   double h_tolerance = 1e-8;   ///< converged when h is at most this
   double refine_t = 3.0;       ///< a parent stays if dropping it raises the held-out error by t >= this
@@ -104,6 +105,17 @@ Dag prune(const Dag& dag, double tau);
 /// O(M^3).
 double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
 
+/// Number of parameters of options.sem on a table with this many features (>= 1).
+std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& options);
+
+/// The training objective of Step I on all rows of x (centred by the caller), for other optimisers
+/// and for tests: -ELBO + lambda |W|_1 + l2/2 |.|^2 + rho/2 h^2 + alpha h (paper, eq_lossdag), and
+/// its gradient if that is not null. The parameters start with the edge weights, channel k of
+/// i -> j at (j * channels + k) * features + i (channels: hidden for sem mlp, else 1); self weights
+/// must be 0 and their gradient is 0.
+double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
+                const DagOptions& options, std::vector<double>* gradient = nullptr);
+
 // ------------------------------------------------------------- refinement (design/refinement, 3)
 
 /// Squared errors of predicting one column from others, N values in the units of x squared. Two-fold
@@ -136,5 +148,123 @@ struct Refinement {
 /// About 4 M refine_window regressions a sweep, and up to M min(M, 10)^2 / 2 for the elimination.
 Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run);
+
+} // namespace cape
+
+// Not exported: what the implementation units of this stage share.
+namespace cape::sem {
+
+/// The rows that one step of the optimiser sees.
+struct Batch {
+  const double* x = nullptr;        ///< rows x features, column-major without gaps; 0 where missing
+  const double* observed = nullptr; ///< 1 where observed, 0 where missing; null: nothing is missing
+  std::int64_t rows = 0;
+};
+
+/// The two parts of -ELBO.
+struct Score {
+  double reconstruction = 0;
+  double kl = 0;
+};
+
+/// A structural equation model whose parameters are one vector. The vector starts with the edge
+/// weights W: channel k of edge i -> j is entry (j * channels + k) * features + i, so that the
+/// weights of one effect are adjacent columns of a features x (features * channels) matrix. The
+/// strength of an edge is S[i,j] = sum_k W[i,j,k]^2, which is what the constraint sees. Self weights
+/// are 0 and so is their gradient.
+class Model {
+public:
+  struct Shape {
+    std::int64_t features = 0;
+    std::int64_t channels = 1;
+    std::int64_t parameters = 0;
+    std::int64_t ridged = 0; ///< the leading parameters that the ridge holds
+  };
+  explicit Model(const Shape& shape) : shape_(shape) {}
+  virtual ~Model() = default;
+  const Shape& shape() const noexcept { return shape_; }
+  std::int64_t edge_parameters() const noexcept {
+    return shape_.features * shape_.features * shape_.channels;
+  }
+
+  virtual void initialize(std::uint64_t seed, double* parameters) const = 0;
+  /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.
+  virtual Score score(const Batch& batch, const double* parameters, double* gradient, Run& run) = 0;
+  /// Into sign (features x features): -1, 0 or 1, how the effect moves with the cause over the rows.
+  virtual void edge_signs(const Batch& table, const double* parameters, Matrix& sign, Run& run) = 0;
+
+private:
+  Shape shape_;
+};
+std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model> make_mlp(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model> make_linear(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model> make_paper(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model> make_literal(std::int64_t features, const DagOptions& options);
+
+/// What one column adds to -ELBO, z (rows, 0 where missing) being its noise: 1/2 mean z^2, or
+/// 1/2 log mean z^2 when variances are unequal. z is overwritten by the gradient with respect to z.
+double column_score(double* z, std::int64_t rows, const double* observed, bool unequal_variances);
+
+/// h(S) of S >= 0 (square) and dh/dS; its workspace is kept between calls.
+class AcyclicityConstraint {
+public:
+  explicit AcyclicityConstraint(Constraint form);
+  ~AcyclicityConstraint();
+  /// +inf for logdet when the spectral radius of S is >= 1; the gradient is then not written.
+  double operator()(const Matrix& s, Matrix& gradient, Run& run);
+
+private:
+  struct Workspace;
+  Constraint form_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+/// The terms of the objective beside -ELBO (paper, eq_lossdag, and the ridge of model G).
+struct Penalty {
+  double lambda = 0;
+  double l2 = 0;
+  double rho = 0;
+  double alpha = 0;
+};
+
+/// The objective, with what a step needs allocated once.
+class Objective {
+public:
+  Objective(Model& model, Constraint form);
+  struct Value {
+    double loss = 0;
+    Score score;
+    double h = 0;
+  };
+  /// h of the parameters. It and its gradient hold for the calls below until this is called again.
+  double constraint(const double* parameters, Run& run);
+  /// The whole loss, and the gradient of its smooth part: of all terms but lambda |W|_1.
+  Value operator()(const Batch& batch, const double* parameters, const Penalty& penalty,
+                   double* gradient, Run& run);
+
+private:
+  Model& model_;
+  AcyclicityConstraint constraint_;
+  Matrix strength_, slope_; ///< S and dh/dS
+  double h_ = 0;
+};
+
+/// The paper's alternating updates: proximal AdamW on minibatches; alpha and rho now and then.
+struct Solution {
+  std::vector<double> parameters;
+  std::vector<DagEpoch> history;
+  double h = 0;
+};
+Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
+                              const DagOptions& options, Run& run);
+
+} // namespace cape::sem
+
+namespace cape {
+
+/// Fill graph, order, threshold, effective_threshold and n_removed_for_acyclicity from weights and
+/// sign. Nodes are visited in the given order, so that ties do not depend on how they are numbered.
+void cut(Dag& dag, double tau, std::span<const std::int64_t> visit);
 
 } // namespace cape

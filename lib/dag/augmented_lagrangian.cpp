@@ -1,0 +1,211 @@
+// The paper's augmented Lagrangian (eq_lossdag) on minibatches.
+module;
+#include "internal/arma.hpp"
+#include "simd/adam.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <string>
+#include <vector>
+module cape.dag;
+
+namespace cape::sem {
+namespace {
+
+constexpr double final_rate = 0.02; // of the learning rate, at the end of the cosine
+constexpr double sufficient_decrease = 0.25; // rho grows unless h fell to this share
+constexpr std::int64_t penalty_updates = 20; // in a fit, unless rho_interval is given
+
+// An epoch passes over a table with few rows several times: what matters is the number of steps in
+// which rho grows by its factor, and with 1 step an epoch nothing is learned at all. Steps on wide
+// tables cost more, so there are fewer of them.
+std::int64_t min_steps_per_epoch(std::int64_t features) {
+  return std::clamp<std::int64_t>(3600 / features, 15, 120);
+}
+
+// exp(S) costs as much as the rest of a step from about here on, and hardly changes in a few steps.
+std::int64_t constraint_interval(std::int64_t features) {
+  return std::max<std::int64_t>(1, features / 64);
+}
+
+// AdamW (I. Loshchilov and F. Hutter, 2019) without weight decay, which on edge weights would be a
+// second shrinkage (design note, method (i) 10). |W|_1 is taken by its proximal operator: by its
+// subgradient, weights without an effect would jitter about 0 by a step, and the penalty would read
+// the jitter as cycles and wear down the edges that are real.
+class Adam {
+public:
+  explicit Adam(std::size_t n) : mean_(n), square_(n) {}
+
+  void step(double* parameters, const double* gradient, std::int64_t edge_parameters, double rate,
+            double lambda) {
+    simd::AdamStep s;
+    power1_ *= s.beta1;
+    power2_ *= s.beta2;
+    s.rate = rate;
+    s.correction1 = 1 / (1 - power1_);
+    s.correction2 = 1 / std::sqrt(1 - power2_);
+    s.shrink = lambda;
+    const auto n = static_cast<std::int64_t>(mean_.size()), e = edge_parameters;
+    simd::adam_step(parameters, gradient, mean_.data(), square_.data(), e, s);
+    s.shrink = 0;
+    simd::adam_step(parameters + e, gradient + e, mean_.data() + e, square_.data() + e, n - e, s);
+  }
+
+private:
+  std::vector<double> mean_, square_;
+  double power1_ = 1, power2_ = 1;
+};
+
+// Minibatches of the rows of a table, gathered into one buffer.
+class BatchReader {
+public:
+  BatchReader(const Batch& table, std::int64_t columns, std::int64_t rows)
+      : table_(table), columns_(columns), rows_(rows),
+        x_(static_cast<std::size_t>(checked_size(rows, columns, "batch"))),
+        observed_(table.observed ? x_.size() : 0) {}
+
+  Batch gather(const std::int64_t* row_numbers) {
+    copy(table_.x, row_numbers, x_.data());
+    if (table_.observed) copy(table_.observed, row_numbers, observed_.data());
+    return {x_.data(), table_.observed ? observed_.data() : nullptr, rows_};
+  }
+
+private:
+  void copy(const double* from, const std::int64_t* row_numbers, double* to) const {
+    for (std::int64_t j = 0; j < columns_; ++j)
+      for (std::int64_t r = 0; r < rows_; ++r)
+        to[j * rows_ + r] = from[j * table_.rows + row_numbers[r]];
+  }
+  const Batch& table_;
+  std::int64_t columns_, rows_;
+  std::vector<double> x_, observed_;
+};
+
+// The log-det form of h exists only for spectral radii below 1: a step that leaves its domain is
+// pulled back by shrinking the edge weights.
+void return_to_domain(Objective& objective, std::vector<double>& parameters,
+                      std::int64_t edge_parameters, Run& run) {
+  while (std::isinf(objective.constraint(parameters.data(), run)))
+    std::for_each_n(parameters.begin(), edge_parameters, [](double& w) { w *= 0.9; });
+}
+
+} // namespace
+
+Objective::Objective(Model& model, Constraint form)
+    : model_(model), constraint_(form), strength_(model.shape().features, model.shape().features),
+      slope_(model.shape().features, model.shape().features) {}
+
+double Objective::constraint(const double* parameters, Run& run) {
+  const std::int64_t m = model_.shape().features, channels = model_.shape().channels;
+  for (std::int64_t j = 0; j < m; ++j) {
+    double* s = strength_.column(j);
+    std::fill_n(s, m, 0.0);
+    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u) {
+      const double* w = parameters + u * m;
+      for (std::int64_t i = 0; i < m; ++i) s[i] += w[i] * w[i];
+    }
+  }
+  return h_ = constraint_(strength_, slope_, run);
+}
+
+Objective::Value Objective::operator()(const Batch& batch, const double* parameters,
+                                       const Penalty& penalty, double* gradient, Run& run) {
+  const std::int64_t m = model_.shape().features, channels = model_.shape().channels;
+  Value value;
+  value.score = model_.score(batch, parameters, gradient, run);
+  value.h = h_;
+
+  const double multiplier = 2 * (penalty.rho * h_ + penalty.alpha);
+  for (std::int64_t j = 0; j < m; ++j) {
+    const double* slope = slope_.column(j);
+    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u) {
+      const double* w = parameters + u * m;
+      double* g = gradient + u * m;
+      for (std::int64_t i = 0; i < m; ++i) g[i] += multiplier * slope[i] * w[i];
+    }
+  }
+  const std::int64_t ridged = model_.shape().ridged;
+  for (std::int64_t p = 0; p < ridged; ++p) gradient[p] += penalty.l2 * parameters[p];
+
+  const auto leading = [parameters](std::int64_t count) {
+    return arma::vec(const_cast<double*>(parameters), static_cast<arma::uword>(count), false, true);
+  };
+  value.loss = value.score.reconstruction + value.score.kl +
+               penalty.lambda * arma::norm(leading(model_.edge_parameters()), 1) +
+               0.5 * penalty.l2 * arma::dot(leading(ridged), leading(ridged)) +
+               0.5 * penalty.rho * h_ * h_ + penalty.alpha * h_;
+  return value;
+}
+
+Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
+                              const DagOptions& options, Run& run) {
+  const std::int64_t m = model.shape().features, n = table.rows;
+  const std::int64_t batch_rows = std::min(options.batch_size, n);
+  const std::int64_t steps_per_pass = n / batch_rows; // the incomplete last batch is left out
+  const std::int64_t passes = (min_steps_per_epoch(m) + steps_per_pass - 1) / steps_per_pass;
+  const std::int64_t steps = options.epochs * passes * steps_per_pass;
+  const std::int64_t update_interval = options.rho_interval > 0
+                                           ? options.rho_interval
+                                           : std::max<std::int64_t>(1, options.epochs / penalty_updates);
+
+  Solution fit;
+  fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
+  std::vector<double> gradient(fit.parameters.size());
+  model.initialize(run.seed(), fit.parameters.data());
+  Objective objective(model, options.constraint);
+  Adam adam(fit.parameters.size());
+  BatchReader reader(table, m, batch_rows);
+  const auto renew_constraint = [&](std::int64_t step) {
+    if (options.constraint == Constraint::logdet)
+      return_to_domain(objective, fit.parameters, model.edge_parameters(), run);
+    else if (step % constraint_interval(m) == 0)
+      objective.constraint(fit.parameters.data(), run);
+  };
+
+  Penalty penalty{lambda, options.l2, 1.0, 0.0};
+  double h_before = std::numeric_limits<double>::infinity();
+  std::int64_t step = 0;
+  for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
+    DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      Rng rng(run.seed(), {hash("dag.batch"), static_cast<std::uint64_t>(epoch * passes + pass)});
+      const std::vector<std::int64_t> rows = rng.permutation(n);
+      for (std::int64_t s = 0; s < steps_per_pass; ++s) {
+        const Batch batch = reader.gather(rows.data() + s * batch_rows);
+        renew_constraint(step);
+        const Objective::Value value =
+            objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
+        if (!std::isfinite(value.loss))
+          throw Error(Status::not_converged,
+                      "the loss is not finite in epoch " + std::to_string(epoch) +
+                          ": use a lower learning rate, or scale the columns (standardize)");
+        record.loss += value.loss;
+        record.reconstruction += value.score.reconstruction;
+        record.kl += value.score.kl;
+        const double turn = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
+        const double rate =
+            options.learning_rate * (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(turn)));
+        adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate, lambda);
+        run.report({"dag", ++step, steps, value.loss, value.h});
+      }
+    }
+    const double count = static_cast<double>(passes * steps_per_pass);
+    record.loss /= count;
+    record.reconstruction /= count;
+    record.kl /= count;
+    record.h = fit.h = objective.constraint(fit.parameters.data(), run);
+    fit.history.push_back(record);
+
+    if (epoch % update_interval == 0 && fit.h > options.h_tolerance) {
+      penalty.alpha += penalty.rho * fit.h;
+      if (fit.h > sufficient_decrease * h_before)
+        penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);
+      h_before = fit.h;
+    }
+  }
+  return fit;
+}
+
+} // namespace cape::sem

@@ -1,0 +1,355 @@
+module;
+#include "internal/arma.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+module cape.dag;
+
+namespace cape {
+namespace {
+
+constexpr std::int64_t min_rows = 10, min_columns = 2;
+constexpr std::int64_t refine_limit = 20; ///< columns up to which refinement is the default
+constexpr double smallest_weight = 1e-6;  ///< of an edge that the refinement keeps
+
+// ------------------------------------------------------------------------------------------ table
+
+// The columns of x that vary, centred (and scaled), in an order of their content: what is learned
+// then does not depend on how the columns were numbered.
+struct Table {
+  Matrix x;
+  Matrix observed; ///< empty if nothing is missing
+  std::vector<std::int64_t> columns; ///< original number of each
+  sem::Batch batch() const { return {x.data(), observed.empty() ? nullptr : observed.data(), x.rows()}; }
+};
+
+// Infinity always fails, NaN unless it is masked.
+bool check_values(const MatrixView& x, Missing missing) {
+  if (missing == Missing::fail) {
+    check_finite(x, "x");
+    return false;
+  }
+  bool any_missing = false;
+  std::int64_t count = 0, row = 0, column = 0;
+  for (std::int64_t j = 0; j < x.cols; ++j)
+    for (std::int64_t i = 0; i < x.rows; ++i) {
+      any_missing |= std::isnan(x(i, j));
+      if (std::isinf(x(i, j)) && count++ == 0) row = i, column = j;
+    }
+  if (count > 0)
+    throw Error(Status::invalid_argument,
+                "x has " + std::to_string(count) + " infinite value(s); the first is at row " +
+                    std::to_string(row + 1) + ", column " + std::to_string(column + 1) +
+                    " (counted from 1); only NaN can stand for a missing value");
+  return any_missing;
+}
+
+struct Moments {
+  double mean = 0, sd = 0;
+  bool constant = true;
+};
+
+// Of the observed values, divided by the largest first so that no square overflows.
+Moments moments(const MatrixView& x, std::int64_t column) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    const double v = x(i, column);
+    if (std::isnan(v)) continue;
+    low = std::min(low, v);
+    high = std::max(high, v);
+    ++count;
+  }
+  const double size = std::max(std::fabs(low), std::fabs(high));
+  if (count == 0) return {};
+  Moments m;
+  m.mean = low;
+  m.constant = high / 2 - low / 2 <= 1e-14 * size; // apart by rounding at most
+  if (m.constant) return m;
+  const double n = static_cast<double>(count);
+  double sum = 0, squares = 0, mean = 0;
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    if (!std::isnan(x(i, column))) mean += x(i, column) / size;
+  mean /= n;
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    if (!std::isnan(x(i, column))) sum += x(i, column) / size - mean;
+  mean += sum / n; // the rounding of the first sum
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    if (!std::isnan(x(i, column))) {
+      const double d = x(i, column) / size - mean;
+      squares += d * d;
+    }
+  m.mean = mean * size;
+  m.sd = std::sqrt(squares / n) * size;
+  return m;
+}
+
+// Standardised values are kept to 2^-20 of a standard deviation. Rescaling a column changes their
+// last bits; without them every step of the fit is the same, and so is the result.
+double to_grid(double v) { return std::nearbyint(v * 0x1p20) * 0x1p-20; }
+
+Table prepare(const MatrixView& x, const DagOptions& options, bool any_missing, Dag& dag) {
+  std::vector<std::int64_t> varying;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    const Moments m = moments(x, j);
+    dag.center.push_back(m.mean);
+    dag.scale.push_back(options.standardize && !m.constant ? m.sd : 1.0);
+    (m.constant ? dag.constant : varying).push_back(j);
+  }
+  const auto count = static_cast<std::int64_t>(varying.size());
+  if (count < min_columns)
+    throw Error(Status::invalid_argument,
+                "x needs at least 2 features with variance and 10 observations; got " +
+                    std::to_string(count) + " and " + std::to_string(x.rows));
+
+  Matrix values(x.rows, count), observed(any_missing ? x.rows : 0, any_missing ? count : 0);
+  for (std::int64_t c = 0; c < count; ++c) {
+    const std::int64_t j = varying[static_cast<std::size_t>(c)];
+    const double center = dag.center[static_cast<std::size_t>(j)];
+    const double scale = dag.scale[static_cast<std::size_t>(j)];
+    for (std::int64_t i = 0; i < x.rows; ++i) {
+      const bool missing = std::isnan(x(i, j));
+      const double v = missing ? 0 : (x(i, j) - center) / scale;
+      values(i, c) = options.standardize ? to_grid(v) : v;
+      if (any_missing) observed(i, c) = missing ? 0 : 1;
+    }
+  }
+
+  std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
+  for (std::int64_t c = 0; c < count; ++c)
+    keys.emplace_back(hash(std::span(values.column(c), static_cast<std::size_t>(x.rows))), c);
+  std::ranges::sort(keys);
+  Table table{Matrix(x.rows, count), Matrix(observed.rows(), observed.cols()), {}};
+  for (std::int64_t c = 0; c < count; ++c) {
+    const std::int64_t source = keys[static_cast<std::size_t>(c)].second;
+    std::copy_n(values.column(source), x.rows, table.x.column(c));
+    if (any_missing) std::copy_n(observed.column(source), x.rows, table.observed.column(c));
+    table.columns.push_back(varying[static_cast<std::size_t>(source)]);
+  }
+  return table;
+}
+
+std::vector<Edge> collinear_pairs(const Table& table) {
+  const auto n = static_cast<arma::uword>(table.x.rows()), m = static_cast<arma::uword>(table.x.cols());
+  arma::mat x(const_cast<double*>(table.x.data()), n, m, true);
+  x = arma::normalise(x);
+  const arma::mat correlation = x.t() * x;
+  std::vector<Edge> pairs;
+  for (arma::uword j = 0; j < m; ++j)
+    for (arma::uword i = 0; i < j; ++i)
+      if (1 - std::fabs(correlation(i, j)) < 1e-10) {
+        const auto [from, to] = std::minmax(table.columns[i], table.columns[j]);
+        pairs.push_back({from, to, correlation(i, j) > 0 ? 1.0 : -1.0});
+      }
+  std::ranges::sort(pairs, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
+  return pairs;
+}
+
+// ------------------------------------------------------------------------------------------ result
+
+// The largest of the M^2 correlations that are there by chance grows as sqrt(log M / N); below some
+// thousand rows it is what the L1 term has to hold down.
+double automatic_lambda(Sem sem, std::int64_t rows, std::int64_t features) {
+  const double chance =
+      std::sqrt(std::log(static_cast<double>(features)) / static_cast<double>(rows));
+  switch (sem) {
+  case Sem::linear:
+  case Sem::paper: return std::max(0.1, (getenv("LC") ? atof(getenv("LC")) : 0) * chance);
+  case Sem::literal: return 1;
+  case Sem::mlp: break;
+  }
+  return std::max(0.02, 0.45 * chance);
+}
+
+// Norms over the channels; the weights themselves where there is one channel only.
+Matrix adjacency(const sem::Model& model, const std::vector<double>& parameters) {
+  const std::int64_t m = model.shape().features, channels = model.shape().channels;
+  Matrix a(m, m);
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t i = 0; i < m; ++i) {
+      const double* w = parameters.data() + j * channels * m + i;
+      double squares = 0;
+      for (std::int64_t k = 0; k < channels; ++k) squares += w[k * m] * w[k * m];
+      a(i, j) = channels == 1 ? *w : std::sqrt(squares);
+    }
+  return a;
+}
+
+// Back to the numbers of the caller's columns; what was left out gets 0.
+Matrix scatter(const Matrix& a, const std::vector<std::int64_t>& columns, std::int64_t size) {
+  Matrix out(size, size);
+  for (std::int64_t j = 0; j < a.cols(); ++j)
+    for (std::int64_t i = 0; i < a.rows(); ++i)
+      out(columns[static_cast<std::size_t>(i)], columns[static_cast<std::size_t>(j)]) = a(i, j);
+  return out;
+}
+
+void keep_refined(const Refinement& refinement, const Table& table, Dag& dag) {
+  const std::int64_t m = dag.weights.rows();
+  dag.refined = true;
+  dag.statistic = scatter(refinement.statistic, table.columns, m);
+  std::vector<Edge> edges;
+  dag.effective_threshold = refinement.kept.empty() ? dag.threshold
+                                                    : std::numeric_limits<double>::infinity();
+  for (const Edge& e : refinement.kept) {
+    const std::int64_t from = table.columns[static_cast<std::size_t>(e.from)];
+    const std::int64_t to = table.columns[static_cast<std::size_t>(e.to)];
+    const double size = std::max(std::fabs(dag.weights(from, to)), smallest_weight);
+    edges.push_back({from, to, dag.sign(from, to) < 0 ? -size : size});
+    dag.effective_threshold = std::min(dag.effective_threshold, size);
+  }
+  dag.graph = Digraph(m, std::move(edges));
+  dag.order.clear();
+  for (const std::int64_t node : refinement.order)
+    dag.order.push_back(table.columns[static_cast<std::size_t>(node)]);
+  dag.order.insert(dag.order.end(), dag.constant.begin(), dag.constant.end());
+}
+
+std::string number(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", v);
+  return text;
+}
+
+void warn(const DagOptions& options, bool wanted_refinement, bool any_missing, Dag& dag) {
+  const auto say = [&dag](std::string sentence) { dag.warnings.push_back(std::move(sentence)); };
+  constexpr std::size_t shown = 5;
+  if (!dag.constant.empty()) {
+    std::string list;
+    for (std::size_t i = 0; i < std::min(shown, dag.constant.size()); ++i)
+      list += (i ? ", " : "") + std::to_string(dag.constant[i] + 1);
+    say(std::to_string(dag.constant.size()) + " column(s) without variance are isolated in the result: " +
+        list + (dag.constant.size() > shown ? ", ..." : "") + " (counted from 1).");
+  }
+  if (!dag.collinear.empty()) {
+    std::string list;
+    for (std::size_t i = 0; i < std::min(shown, dag.collinear.size()); ++i)
+      list += (i ? ", " : "") + std::to_string(dag.collinear[i].from + 1) + " and " +
+              std::to_string(dag.collinear[i].to + 1);
+    say(std::to_string(dag.collinear.size()) +
+        " pair(s) of columns are exactly collinear, so the direction between them is arbitrary: " +
+        list + (dag.collinear.size() > shown ? ", ..." : "") + " (counted from 1).");
+  }
+  if (options.sem == Sem::literal)
+    say("The literal objective of the paper does not fix the scale of f and collapses to the empty "
+        "graph; use sem mlp, linear or paper to learn a graph.");
+  if (wanted_refinement && any_missing)
+    say("The graph was not refined because values are missing.");
+  if (!dag.converged)
+    say("h(A) ended at " + number(dag.h) + ", above h_tolerance " + number(options.h_tolerance) +
+        ": more epochs bring it down; the graph returned is acyclic all the same.");
+  const double m = static_cast<double>(dag.graph.size() - std::ssize(dag.constant));
+  const double edges = static_cast<double>(dag.graph.edges().size());
+  const std::string knobs = dag.refined ? "lambda (" + number(dag.lambda) + ") or refine_t (" +
+                                              number(options.refine_t) + ")"
+                                        : "lambda (" + number(dag.lambda) + ") or threshold (" +
+                                              number(dag.threshold) + ")";
+  if (edges == 0)
+    say("The graph has no edges: the columns look independent, or " + knobs + " is too high.");
+  else if (edges > 0.25 * m * (m - 1))
+    say("More than half of all pairs of columns are joined: " + knobs + " may be too low.");
+}
+
+} // namespace
+
+Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
+  DagOptions options = options_in;
+  check_options(fields(options));
+  check_view(x, "x");
+  if (x.rows < min_rows || x.cols < min_columns)
+    throw Error(Status::invalid_argument,
+                "x needs at least 2 features with variance and 10 observations; got " +
+                    std::to_string(x.cols) + " and " + std::to_string(x.rows));
+  const bool any_missing = check_values(x, options.missing);
+
+  Dag dag;
+  const Table table = prepare(x, options, any_missing, dag);
+  dag.collinear = collinear_pairs(table);
+  dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols()) : options.lambda;
+
+  const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), options);
+  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, options, run);
+  const Matrix weights = adjacency(*model, fit.parameters);
+  Matrix sign(weights.rows(), weights.cols());
+  model->edge_signs(table.batch(), fit.parameters.data(), sign, run);
+  dag.history = std::move(fit.history);
+  dag.h = fit.h;
+  dag.converged = fit.h <= options.h_tolerance;
+  dag.weights = scatter(weights, table.columns, x.cols);
+  dag.sign = scatter(sign, table.columns, x.cols);
+
+  std::vector<std::int64_t> visit = table.columns;
+  visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
+  cut(dag, options.threshold, visit);
+
+  const bool wanted_refinement =
+      options.refine == Refine::always ||
+      (options.refine == Refine::automatic && options.sem == Sem::mlp && table.x.cols() <= refine_limit);
+  if (wanted_refinement && !any_missing) {
+    Matrix strength = weights;
+    for (std::int64_t e = 0; e < strength.size(); ++e)
+      strength.data()[e] = std::fabs(strength.data()[e]);
+    keep_refined(refine(table.x, strength, options.standardize, options, run), table, dag);
+  }
+  warn(options, wanted_refinement, any_missing, dag);
+  return dag;
+}
+
+// ------------------------------------------------------------------------------------- objective
+
+std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& options_in) {
+  DagOptions options = options_in;
+  check_options(fields(options));
+  if (features < 1)
+    throw Error(Status::invalid_argument,
+                "features is " + std::to_string(features) + "; it must be at least 1");
+  return sem::make_model(features, options)->shape().parameters;
+}
+
+double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
+                const DagOptions& options_in, std::vector<double>* gradient) {
+  DagOptions options = options_in;
+  const std::int64_t size = dag_parameter_count(x.cols, options);
+  check_view(x, "x");
+  const bool any_missing = check_values(x, options.missing);
+  if (x.rows < 1) throw Error(Status::invalid_argument, "x has no rows");
+  if (std::ssize(parameters) != size)
+    throw Error(Status::dim_mismatch, "parameters has " + std::to_string(parameters.size()) +
+                                          " values; this model has " + std::to_string(size));
+  check_finite({parameters.data(), size, 1, size}, "parameters");
+
+  Matrix values = to_matrix(x), observed(any_missing ? x.rows : 0, any_missing ? x.cols : 0);
+  if (any_missing)
+    for (std::int64_t e = 0; e < values.size(); ++e) {
+      const bool missing = std::isnan(values.data()[e]);
+      observed.data()[e] = missing ? 0 : 1;
+      if (missing) values.data()[e] = 0;
+    }
+  std::vector<double> slope(static_cast<std::size_t>(size));
+  Run run;
+  const std::unique_ptr<sem::Model> model = sem::make_model(x.cols, options);
+  const double lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, x.cols) : options.lambda;
+  sem::Objective objective(*model, options.constraint);
+  if (std::isinf(objective.constraint(parameters.data(), run)))
+    throw Error(Status::invalid_argument,
+                "the edge weights are outside the domain of the log-det form of h");
+  const sem::Objective::Value value =
+      objective({values.data(), any_missing ? observed.data() : nullptr, x.rows}, parameters.data(),
+                {lambda, options.l2, rho, alpha}, slope.data(), run);
+  for (std::int64_t p = 0; p < model->edge_parameters(); ++p)
+    slope[static_cast<std::size_t>(p)] += lambda * ((parameters[static_cast<std::size_t>(p)] > 0) -
+                                                    (parameters[static_cast<std::size_t>(p)] < 0));
+  if (gradient) *gradient = std::move(slope);
+  return value.loss;
+}
+
+} // namespace cape

@@ -1,0 +1,56 @@
+// The linear model z = x - xA: f of the paper is the identity.
+module;
+#include "internal/arma.hpp"
+#include <cstdint>
+#include <memory>
+#include <vector>
+module cape.dag;
+
+namespace cape::sem {
+namespace {
+
+class LinearSem final : public Model {
+public:
+  LinearSem(std::int64_t features, bool unequal_variances)
+      : Model({features, 1, features * features, 0}), unequal_variances_(unequal_variances) {}
+
+  void initialize(std::uint64_t, double* parameters) const override {
+    for (std::int64_t e = 0; e < edge_parameters(); ++e) parameters[e] = 0;
+  }
+
+  Score score(const Batch& batch, const double* parameters, double* gradient, Run&) override {
+    const auto n = static_cast<arma::uword>(batch.rows);
+    const auto m = static_cast<arma::uword>(shape().features);
+    const arma::mat x(const_cast<double*>(batch.x), n, m, false, true);
+    const arma::mat a(const_cast<double*>(parameters), m, m, false, true);
+    arma::mat slope(gradient, m, m, false, true);
+    residual_ = x - x * a;
+    if (batch.observed)
+      residual_ %= arma::mat(const_cast<double*>(batch.observed), n, m, false, true);
+    double total = 0;
+    for (arma::uword j = 0; j < m; ++j)
+      total += column_score(residual_.colptr(j), batch.rows,
+                            batch.observed ? batch.observed + j * n : nullptr, unequal_variances_);
+    slope = x.t() * residual_;
+    slope *= -1;
+    slope.diag().zeros();
+    return unequal_variances_ ? Score{total, 0} : Score{0, total};
+  }
+
+  void edge_signs(const Batch&, const double* parameters, Matrix& sign, Run&) override {
+    for (std::int64_t e = 0; e < edge_parameters(); ++e)
+      sign.data()[e] = (parameters[e] > 0) - (parameters[e] < 0);
+  }
+
+private:
+  bool unequal_variances_;
+  arma::mat residual_;
+};
+
+} // namespace
+
+std::unique_ptr<Model> make_linear(std::int64_t features, const DagOptions& options) {
+  return std::make_unique<LinearSem>(features, options.standardize);
+}
+
+} // namespace cape::sem

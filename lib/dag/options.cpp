@@ -1,0 +1,126 @@
+module;
+#include <cstdint>
+#include <utility>
+module cape.dag;
+
+namespace cape {
+
+OptionFields fields(DagOptions& o) {
+  constexpr double many = 1e9;
+  OptionFields all;
+  const auto add = [&](OptionField field) { all.push_back(std::move(field)); };
+  add({.name = "dag.sem",
+       .value = choice(o.sem, {"mlp", "linear", "paper", "literal"}),
+       .doc = "Structural equation model. mlp: an MLP for every effect with a weight for every edge; "
+              "linear: x = xA + z; paper: one shared f whose scale the Jacobian holds; literal: the "
+              "paper's objective word for word, which collapses to the empty graph",
+       .source = "eq_enc, eq_dec; docs/method.md"});
+  add({.name = "dag.constraint",
+       .value = choice(o.constraint, {"expm", "logdet"}),
+       .doc = "Smooth acyclicity measure h(A): tr exp(A o A) - M, or -log det(I - A o A)",
+       .source = "eq_OptDAG"});
+  add({.name = "dag.refine",
+       .value = choice(o.refine, {"automatic", "never", "always"}),
+       .doc = "Decide the edges by held-out regressions along the learned order instead of by the "
+              "threshold. automatic: for sem mlp, up to 20 columns with variance, nothing missing",
+       .source = "docs/method.md"});
+  add({.name = "dag.standardize",
+       .value = &o.standardize,
+       .doc = "Scale columns to unit variance and use the likelihood of unequal variances; the result "
+              "then does not depend on the columns' units",
+       .source = "docs/method.md"});
+  add({.name = "dag.missing",
+       .value = choice(o.missing, {"fail", "mask"}),
+       .doc = "NaN in the table. fail: an error; mask: adds nothing to the loss and enters other "
+              "equations at its column's mean",
+       .source = "docs/method.md"});
+  add({.name = "dag.lambda",
+       .value = &o.lambda,
+       .min = 0,
+       .automatic = true,
+       .doc = "L1 weight on the edges. Automatic: 0.02 for mlp, 0.1 for linear and paper, 1 for "
+              "literal",
+       .source = "eq_OptDAG, lambda_s"});
+  add({.name = "dag.l2",
+       .value = &o.l2,
+       .min = 0,
+       .doc = "Ridge on the weights of the MLPs (sem mlp)",
+       .source = "docs/method.md"});
+  add({.name = "dag.threshold",
+       .value = &o.threshold,
+       .min = 0,
+       .doc = "Edges whose |weight| is at most this are pruned; not used when the graph is refined",
+       .source = "sec_DAG, tau"});
+  add({.name = "dag.hidden",
+       .value = &o.hidden,
+       .min = 1,
+       .max = 4096,
+       .doc = "Hidden units of the MLP of an effect (sem mlp)",
+       .source = "docs/method.md"});
+  add({.name = "dag.epochs",
+       .value = &o.epochs,
+       .min = 1,
+       .max = many,
+       .doc = "Epochs of the augmented Lagrangian",
+       .source = "supp_imple"});
+  add({.name = "dag.batch_size",
+       .value = &o.batch_size,
+       .min = 1,
+       .max = many,
+       .doc = "Observations in a step of the optimiser",
+       .source = "supp_imple"});
+  add({.name = "dag.learning_rate",
+       .value = &o.learning_rate,
+       .min = 0,
+       .open_min = true,
+       .doc = "Highest learning rate of AdamW; falls to 2 % of it along a cosine",
+       .source = "docs/method.md"});
+  add({.name = "dag.rho_growth",
+       .value = &o.rho_growth,
+       .min = 1,
+       .doc = "Factor of the penalty rho, applied every rho_interval epochs unless h fell to a quarter",
+       .source = "eq_lossdag; docs/method.md"});
+  add({.name = "dag.rho_interval",
+       .value = &o.rho_interval,
+       .min = 1,
+       .max = many,
+       .automatic = true,
+       .doc = "Epochs between updates of alpha and rho. Automatic: a twentieth of the epochs",
+       .source = "eq_lossdag; docs/method.md"});
+  add({.name = "dag.rho_max",
+       .value = &o.rho_max,
+       .min = 1,
+       .doc = "Largest penalty rho",
+       .source = "eq_lossdag"});
+  add({.name = "dag.h_tolerance",
+       .value = &o.h_tolerance,
+       .min = 0,
+       .doc = "The fit has converged when h(A) is at most this",
+       .source = "eq_OptDAG"});
+  add({.name = "dag.refine_t",
+       .value = &o.refine_t,
+       .min = 0,
+       .doc = "Refinement: a parent stays when leaving it out raises the held-out error by this t",
+       .source = "docs/method.md"});
+  add({.name = "dag.refine_window",
+       .value = &o.refine_window,
+       .min = 0,
+       .max = many,
+       .doc = "Refinement: positions to either side that the search for the order tries",
+       .source = "docs/method.md"});
+  add({.name = "dag.refine_hidden",
+       .value = &o.refine_hidden,
+       .min = 1,
+       .max = 4096,
+       .doc = "Refinement: hidden units of a regression",
+       .source = "docs/method.md"});
+  add({.name = "dag.refine_epochs",
+       .value = &o.refine_epochs,
+       .min = 1,
+       .max = many,
+       .doc = "Refinement: epochs of a regression",
+       .source = "docs/method.md"});
+  return all;
+}
+
+} // namespace cape

@@ -1,0 +1,43 @@
+module;
+#include <cmath>
+#include <cstdint>
+#include <memory>
+module cape.dag;
+
+namespace cape::sem {
+
+std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& options) {
+  switch (options.sem) {
+  case Sem::linear: return make_linear(features, options);
+  case Sem::paper: return make_paper(features, options);
+  case Sem::literal: return make_literal(features, options);
+  case Sem::mlp: break;
+  }
+  return make_mlp(features, options);
+}
+
+double column_score(double* z, std::int64_t rows, const double* observed, bool unequal_variances) {
+  double squares = 0, count = static_cast<double>(rows);
+  for (std::int64_t r = 0; r < rows; ++r) squares += z[r] * z[r];
+  if (observed) {
+    count = 0;
+    for (std::int64_t r = 0; r < rows; ++r) count += observed[r];
+  }
+  // A missing value has z = 0 and drops out of both sums; a column counts by its observed rows.
+  const double n = static_cast<double>(rows);
+  double score, scale;
+  if (unequal_variances) {
+    constexpr double floor = 1e-12; // an effect that is exactly explained must not reach log 0
+    if (count == 0) return 0;
+    const double variance = squares / count + floor;
+    score = 0.5 * count / n * std::log(variance);
+    scale = 1 / (n * variance);
+  } else {
+    score = 0.5 * squares / n;
+    scale = 1 / n;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) z[r] *= scale;
+  return score;
+}
+
+} // namespace cape::sem

@@ -1,0 +1,21 @@
+// One step of AdamW on a vector, with soft thresholding in the metric of the step. Plain C++: see
+// vector_math.hpp.
+#pragma once
+#include <cstdint>
+
+namespace cape::simd {
+
+struct AdamStep {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double rate = 0;       ///< learning rate
+  double correction1 = 1; ///< 1 / (1 - beta1^t)
+  double correction2 = 1; ///< 1 / sqrt(1 - beta2^t)
+  double shrink = 0;     ///< weight of |parameter|_1, taken by its proximal operator
+};
+
+/// mean, square: running moments of the gradient. With d = sqrt(square) * correction2 + epsilon,
+/// parameter <- soft(parameter - rate * correction1 * mean / d, rate * shrink / d).
+void adam_step(double* parameter, const double* gradient, double* mean, double* square,
+               std::int64_t n, const AdamStep& step);
+
+} // namespace cape::simd
