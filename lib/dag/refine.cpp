@@ -4,7 +4,6 @@ module;
 #include "simd/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <compare>
 #include <cstdint>
 #include <limits>
@@ -162,19 +161,12 @@ std::vector<double> Regressions::squared_error(const Family& family) const {
     const std::int64_t middle = (rows_ + 1) / 2, bounds[] = {0, middle, rows_};
     for (std::int64_t fold = 0; fold < n_folds; ++fold) {
       const std::int64_t other = 1 - fold;
-      static const int ens=std::getenv("ENS")?std::atoi(std::getenv("ENS")):1, sel=std::getenv("SEL")?std::atoi(std::getenv("SEL")):1;
-      const std::int64_t nt=bounds[other + 1] - bounds[other], np=bounds[fold + 1] - bounds[fold];
-      std::vector<float> tr((std::size_t)nt), pr((std::size_t)np);
-      double best=1e300;
-      for(int q=0;q<std::max(ens,sel);++q){
-        simd::NodeRegression net(n_inputs, hidden_);
-        initialize(net, sorted, fold+2*q);
-        train(net, table.data() + bounds[other] * stride, target + bounds[other], nt, fold+2*q);
-        net.predict(table.data() + bounds[fold] * stride, np, pr.data());
-        if(ens>1){ for(std::size_t r=0;r<(std::size_t)np;++r) fitted[(std::size_t)bounds[fold]+r]+=pr[r]/(float)ens; continue; }
-        double l=0; if(sel>1){ net.predict(table.data() + bounds[other] * stride, nt, tr.data()); for(std::size_t r=0;r<(std::size_t)nt;++r){ double e=tr[r]-target[(std::size_t)bounds[other]+r]; l+=e*e; } }
-        if(l<best){ best=l; std::copy(pr.begin(),pr.end(),fitted.begin()+bounds[fold]); }
-      }
+      simd::NodeRegression net(n_inputs, hidden_);
+      initialize(net, sorted, fold);
+      train(net, table.data() + bounds[other] * stride, target + bounds[other],
+            bounds[other + 1] - bounds[other], fold);
+      net.predict(table.data() + bounds[fold] * stride, bounds[fold + 1] - bounds[fold],
+                  fitted.data() + bounds[fold]);
     }
   }
   std::vector<double> error(static_cast<std::size_t>(rows_));
