@@ -1,7 +1,7 @@
 module;
+#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -10,16 +10,17 @@ module cape.core;
 namespace cape {
 namespace {
 
+// Independent of the process's locale, as the text must be that set_option() reads.
 std::string number(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
+  char* end = text;
   double back = 0;
   for (int digits = 6; digits <= 17; ++digits) { // the first form that reads back the same
-    std::snprintf(text, sizeof text, "%.*g", digits, value);
-    std::sscanf(text, "%lf", &back);
+    end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, digits).ptr;
+    std::from_chars(text, end, back);
     if (back == value || value != value) break;
   }
-  return text;
+  return std::string(text, end);
 }
 
 } // namespace
