@@ -7,49 +7,53 @@ module cape.pipeline;
 namespace cape {
 namespace {
 
-// Rates of one core of a present CPU, in floating point operations a second: products of large
-// matrices, of small ones (the minibatches of Step I), and element-wise work.
-constexpr double large_products = 30e9;
-constexpr double small_products = 8e9;
-constexpr double elements = 1e9;
+// Seconds per unit of work on one core of a present server CPU with AVX-512; each is a count of
+// operations over the rate that the kernels reach.
+constexpr double per_product = 1.0 / 30e9;  // a multiplication and addition in a minibatch's products
+constexpr double per_measure = 1.0 / 40e9;  // the same in the M x M products of h and its gradient
+constexpr double per_sigmoid = 2e-9;        // a hidden unit, forward and backward
+constexpr double per_regression = 1e-9;     // a row, hidden unit and candidate, over all regressions
+constexpr double per_pair = 1e-9;           // a pair of nodes, besides its inner products
+constexpr double per_coordinate = 1.5e-8;   // a step of the Riemannian optimiser
+
+double real(std::int64_t count) { return static_cast<double>(count); }
+
+double hidden_units(const DagOptions& options) {
+  return options.sem == Sem::mlp ? real(options.hidden) : 1;
+}
 
 bool refines(const DagOptions& options, double m) {
   return options.refine == Refine::always ||
          (options.refine == Refine::automatic && options.sem == Sem::mlp && m <= 20);
 }
 
-// One forward and one backward pass over all rows; the acyclicity measure and its gradient, about 20
-// products of M x M, once per minibatch.
 double learning_seconds(double n, double m, const DagOptions& options) {
-  const double hidden = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
-  const double passes = 4 * n * m * m * hidden / small_products + n * m * hidden / elements;
-  const double steps = std::ceil(n / static_cast<double>(options.batch_size));
-  const double measure = steps * 20 * 2 * m * m * m / (m < 100 ? small_products : large_products);
-  return static_cast<double>(options.epochs) * (passes + measure);
+  const double rows = std::min(n, real(options.batch_size));
+  const double steps = std::max(n / std::max(rows, 1.0), 15.0); // in an epoch
+  const double units = rows * m * hidden_units(options);
+  const double step = units * m * 4 * per_product + units * per_sigmoid + 20 * m * m * m * per_measure;
+  return real(options.epochs) * steps * step;
 }
 
-// About 5 M^2 regressions on M/2 parents, each on two folds (design: refinement).
+// Every column has at most 20 candidates, and the number of regressions grows like their number.
 double refinement_seconds(double n, double m, const DagOptions& options) {
-  const double one = 8 * n * m / 2 * static_cast<double>(options.refine_hidden) *
-                     static_cast<double>(options.refine_epochs) / small_products;
-  return 5 * m * m * one;
+  return per_regression * n * m * std::min(m, 20.0) * real(options.refine_epochs) *
+         real(options.refine_hidden);
 }
 
 double embedding_seconds(double m, const EmbedOptions& options) {
   const double automatic = options.objective == Objective::soft ? 500 : 1000;
-  const double epochs = options.epochs < 0 ? automatic : static_cast<double>(options.epochs);
-  return epochs * m * m *
-         (6 * static_cast<double>(options.dims) / large_products + 8 / elements);
+  const double epochs = options.epochs < 0 ? automatic : real(options.epochs);
+  const double dims = real(options.dims);
+  return epochs * (m * m * (3 * dims * per_product + per_pair) + m * dims * per_coordinate);
 }
 
 } // namespace
 
 Estimate estimate(std::int64_t n, std::int64_t m, const Options& options) {
   checked_size(n, m, "the table");
-  const double rows = static_cast<double>(n), cols = static_cast<double>(m);
-  const double pairs = cols * cols, dims = static_cast<double>(options.embed.dims);
-  const double hidden =
-      options.dag.sem == Sem::mlp ? static_cast<double>(options.dag.hidden) : 1;
+  const double rows = real(n), cols = real(m);
+  const double pairs = cols * cols, dims = real(options.embed.dims);
 
   Estimate out;
   out.seconds = learning_seconds(rows, cols, options.dag) +
@@ -57,7 +61,7 @@ Estimate estimate(std::int64_t n, std::int64_t m, const Options& options) {
                 embedding_seconds(cols, options.embed);
   // The table and two copies; weights, gradient and two moments of the optimiser; the matrices of
   // the acyclicity measure. Then the pairwise matrices and points of Step II.
-  const double learning = 8 * (3 * rows * cols + 4 * pairs * hidden + 12 * pairs);
+  const double learning = 8 * (3 * rows * cols + 4 * pairs * hidden_units(options.dag) + 12 * pairs);
   const double embedding = 8 * (rows * cols + 9 * pairs + 8 * cols * (dims + 1));
   out.bytes = std::max(learning, embedding);
   return out;

@@ -1,0 +1,111 @@
+#define BOOST_TEST_MODULE pipeline
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+import cape;
+
+namespace {
+
+cape::Options quick() {
+  cape::Options options;
+  options.dag.epochs = 5;
+  options.dag.refine = cape::Refine::never;
+  options.embed.dims = 4;
+  options.embed.epochs = 20;
+  return options;
+}
+
+// Data with a known cause of every column: simulate_data on a small random graph.
+cape::Matrix table(std::int64_t rows = 120) {
+  return simulate_data(cape::simulate_dag(6, {}, 3), rows, {}, 3);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_fit_is_its_three_steps) {
+  const cape::Matrix x = table();
+  const cape::Options options = quick();
+  cape::Run whole(5), steps(5);
+  const cape::Fit fit = cape::fit(x, options, whole);
+
+  const cape::Dag dag = learn_dag(x, options.dag, steps);
+  const cape::Embedding embedding = embed_dag(dag.graph, options.embed, steps);
+  const cape::Matrix angles = rotary_angles(embedding.poincare, options.rotary.scale);
+  BOOST_TEST((fit.dag.weights == dag.weights));
+  BOOST_TEST((fit.dag.graph == dag.graph));
+  BOOST_TEST((fit.embedding.hyperboloid == embedding.hyperboloid));
+  BOOST_TEST((fit.angles == angles));
+
+  const cape::GraphFit rest = fit_graph(dag.graph, options, steps);
+  BOOST_TEST((rest.angles == angles));
+}
+
+BOOST_AUTO_TEST_CASE(the_number_of_threads_changes_no_bit) {
+  const cape::Matrix x = table();
+  cape::Run one(5, 1), two(5, 2);
+  const cape::Fit a = cape::fit(x, quick(), one), b = cape::fit(x, quick(), two);
+  BOOST_TEST((a.dag.weights == b.dag.weights));
+  BOOST_TEST((a.embedding.hyperboloid == b.embedding.hyperboloid));
+  BOOST_TEST((a.angles == b.angles));
+}
+
+BOOST_AUTO_TEST_CASE(counts_are_preprocessed_and_then_fitted) {
+  const cape::Matrix x = table();
+  const cape::SparseMatrix counts = cape::simulate_counts(x, 20, 0.1, 1);
+  cape::Options options = quick();
+  options.preprocess.min_features = 1;
+  options.preprocess.min_cells = 1;
+  cape::Run whole(5), steps(5);
+  const cape::CountsFit both = fit_counts(counts.view(), options, whole);
+  const cape::Preprocessed data = preprocess(counts.view(), options.preprocess, steps);
+  const cape::Fit fit = cape::fit(data.x, options, steps);
+  BOOST_TEST((both.data.x == data.x));
+  BOOST_TEST((both.fit.angles == fit.angles));
+}
+
+BOOST_AUTO_TEST_CASE(an_option_of_the_last_step_is_refused_before_the_first_begins) {
+  const cape::Matrix x = table();
+  cape::Options options = quick();
+  options.rotary.scale = -1;
+  bool begun = false;
+  cape::Run run(1, 1, [&](const cape::Progress&) { return begun = true; });
+  BOOST_CHECK_EXCEPTION(cape::fit(x, options, run), cape::Error, [](const cape::Error& e) {
+    return e.code() == cape::Status::invalid_argument &&
+           std::string_view(e.what()).find("rotary.scale") != std::string_view::npos;
+  });
+  BOOST_TEST(!begun);
+  BOOST_CHECK_THROW(fit_graph(cape::Digraph(3), options, run), cape::Error);
+}
+
+BOOST_AUTO_TEST_CASE(a_graph_without_edges_and_a_single_node_are_encoded) {
+  cape::Run run;
+  for (std::int64_t nodes : {1, 5}) {
+    const cape::GraphFit fit = fit_graph(cape::Digraph(nodes), quick(), run);
+    BOOST_TEST(fit.angles.rows() == nodes);
+    for (std::int64_t i = 0; i < fit.angles.size(); ++i)
+      BOOST_TEST(std::isfinite(fit.angles.data()[i]));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_estimate_grows_with_the_data_and_the_work) {
+  const cape::Options options;
+  const cape::Estimate base = estimate(1000, 100, options);
+  BOOST_TEST(base.bytes > 8.0 * 1000 * 100); // the table alone
+  BOOST_TEST(base.seconds > 0);
+  BOOST_TEST(estimate(2000, 100, options).seconds > base.seconds);
+  BOOST_TEST(estimate(1000, 200, options).seconds > base.seconds);
+  BOOST_TEST(estimate(2000, 100, options).bytes >= base.bytes);
+  BOOST_TEST(estimate(1000, 200, options).bytes > base.bytes);
+  cape::Options twice = options;
+  twice.dag.epochs *= 2;
+  BOOST_TEST(estimate(1000, 100, twice).seconds > base.seconds);
+  cape::Options refined = options;
+  refined.dag.refine = cape::Refine::always;
+  BOOST_TEST(estimate(1000, 100, refined).seconds > base.seconds);
+  BOOST_CHECK_THROW(estimate(-1, 10, options), cape::Error);
+  BOOST_CHECK_THROW(estimate(std::int64_t{1} << 40, std::int64_t{1} << 40, options), cape::Error);
+}
