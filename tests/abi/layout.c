@@ -1,0 +1,104 @@
+/* The layout of every struct and enum that crosses the interface, for comparison with the list that
+ * was published: capi/abi/cape_0.layout. */
+#include <cape/cape.h>
+#include <stdio.h>
+
+#define TYPE(type) printf("%s %zu\n", #type, sizeof(type))
+#define FIELD(type, field) \
+  printf("  %s +%zu %zu\n", #field, offsetof(type, field), sizeof(((type*)0)->field))
+#define VALUE(name) printf("  %s = %d\n", #name, (int)(name))
+
+int main(void) {
+  TYPE(cape_status);
+  VALUE(CAPE_OK);
+  VALUE(CAPE_INTERNAL);
+  VALUE(CAPE_INVALID_ARGUMENT);
+  VALUE(CAPE_DIM_MISMATCH);
+  VALUE(CAPE_OUT_OF_MEMORY);
+  VALUE(CAPE_NOT_CONVERGED);
+  VALUE(CAPE_CANCELLED);
+  VALUE(CAPE_IO);
+  VALUE(CAPE_BAD_FORMAT);
+  VALUE(CAPE_UNSUPPORTED);
+  VALUE(CAPE_BAD_STATE);
+  VALUE(CAPE_COL_MAJOR);
+  VALUE(CAPE_ROW_MAJOR);
+  TYPE(cape_matrix_view);
+  FIELD(cape_matrix_view, struct_size);
+  FIELD(cape_matrix_view, data);
+  FIELD(cape_matrix_view, n_rows);
+  FIELD(cape_matrix_view, n_cols);
+  FIELD(cape_matrix_view, ld);
+  FIELD(cape_matrix_view, layout);
+  TYPE(cape_sparse_view);
+  FIELD(cape_sparse_view, struct_size);
+  FIELD(cape_sparse_view, values);
+  FIELD(cape_sparse_view, indices);
+  FIELD(cape_sparse_view, offsets);
+  FIELD(cape_sparse_view, n_rows);
+  FIELD(cape_sparse_view, n_cols);
+  FIELD(cape_sparse_view, layout);
+  TYPE(cape_option_desc);
+  FIELD(cape_option_desc, struct_size);
+  FIELD(cape_option_desc, key);
+  FIELD(cape_option_desc, type);
+  FIELD(cape_option_desc, default_value);
+  FIELD(cape_option_desc, range);
+  FIELD(cape_option_desc, doc);
+  FIELD(cape_option_desc, source);
+  TYPE(cape_progress);
+  FIELD(cape_progress, struct_size);
+  FIELD(cape_progress, stage);
+  FIELD(cape_progress, step);
+  FIELD(cape_progress, total);
+  FIELD(cape_progress, loss);
+  FIELD(cape_progress, constraint);
+  TYPE(cape_dag_info);
+  FIELD(cape_dag_info, struct_size);
+  FIELD(cape_dag_info, n_nodes);
+  FIELD(cape_dag_info, n_edges);
+  FIELD(cape_dag_info, n_epochs);
+  FIELD(cape_dag_info, n_constant);
+  FIELD(cape_dag_info, n_warnings);
+  FIELD(cape_dag_info, n_removed_for_acyclicity);
+  FIELD(cape_dag_info, h);
+  FIELD(cape_dag_info, lambda);
+  FIELD(cape_dag_info, threshold);
+  FIELD(cape_dag_info, effective_threshold);
+  FIELD(cape_dag_info, learned);
+  FIELD(cape_dag_info, converged);
+  FIELD(cape_dag_info, refined);
+  FIELD(cape_dag_info, acyclic);
+  TYPE(cape_embedding_info);
+  FIELD(cape_embedding_info, struct_size);
+  FIELD(cape_embedding_info, n_nodes);
+  FIELD(cape_embedding_info, n_dims);
+  FIELD(cape_embedding_info, n_epochs);
+  FIELD(cape_embedding_info, n_clamped);
+  FIELD(cape_embedding_info, converged);
+  TYPE(cape_attention_shape);
+  FIELD(cape_attention_shape, struct_size);
+  FIELD(cape_attention_shape, batch);
+  FIELD(cape_attention_shape, heads);
+  FIELD(cape_attention_shape, q_length);
+  FIELD(cape_attention_shape, k_length);
+  FIELD(cape_attention_shape, head_dim);
+  FIELD(cape_attention_shape, angle_heads);
+  FIELD(cape_attention_shape, scale);
+  TYPE(cape_graph_metrics);
+  FIELD(cape_graph_metrics, struct_size);
+  FIELD(cape_graph_metrics, true_edges);
+  FIELD(cape_graph_metrics, estimated_edges);
+  FIELD(cape_graph_metrics, correct);
+  FIELD(cape_graph_metrics, reversed);
+  FIELD(cape_graph_metrics, missing);
+  FIELD(cape_graph_metrics, extra);
+  FIELD(cape_graph_metrics, shd);
+  FIELD(cape_graph_metrics, tpr);
+  FIELD(cape_graph_metrics, fdr);
+  FIELD(cape_graph_metrics, fpr);
+  FIELD(cape_graph_metrics, precision);
+  FIELD(cape_graph_metrics, recall);
+  FIELD(cape_graph_metrics, f1);
+  return 0;
+}

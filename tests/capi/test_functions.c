@@ -1,0 +1,257 @@
+/* The functions without a fit, against closed forms: this proves that arguments arrive in their
+ * places; the tests of the stages go deeper. */
+#include "check.h"
+
+static const double pi = 3.14159265358979323846;
+
+/* A chain 0 -> 1 -> 2 of weights 0.5 and -0.8. */
+static void graphs(void) {
+  const int64_t from[] = {1, 0}, to[] = {2, 1};
+  const double weight[] = {-0.8, 0.5};
+  cape_dag* chain = NULL;
+  CHECK_OK(cape_dag_from_edges(&chain, 3, from, to, weight, 2));
+  int64_t f[2], t[2], order[3];
+  double w[2], a[9], s[9], rank[3];
+  CHECK_OK(cape_dag_edges(f, t, w, 2, chain)); /* sorted by (from, to) */
+  CHECK(f[0] == 0 && t[0] == 1 && w[0] == 0.5 && f[1] == 1 && t[1] == 2 && w[1] == -0.8);
+  CHECK_OK(cape_dag_adjacency(a, 3, 3, chain));
+  CHECK(a[1 * 3 + 0] == 0.5 && a[2 * 3 + 1] == -0.8 && a[0 * 3 + 1] == 0); /* row = cause */
+  CHECK_OK(cape_dag_order(order, 3, chain));
+  CHECK(order[0] == 0 && order[1] == 1 && order[2] == 2);
+  CHECK_OK(cape_path_strengths(s, 3, 3, chain));
+  CHECK_NEAR(s[2 * 3 + 0], 0.4, 1e-15); /* 0 -> 1 -> 2: 0.5 * 0.8 */
+  CHECK(s[0 * 3 + 2] == 0);
+  CHECK_OK(cape_pagerank(rank, 3, chain, 0.15));
+  CHECK_NEAR(rank[0] + rank[1] + rank[2], 1, 1e-12);
+  CHECK(rank[0] > rank[1] && rank[1] > rank[2]);
+
+  /* The same graph as a matrix. */
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(a, 3, 3);
+  cape_dag* same = NULL;
+  CHECK_OK(cape_dag_from_adjacency(&same, &view));
+  cape_graph_metrics m = {.struct_size = sizeof m};
+  CHECK_OK(cape_compare_graphs(&m, same, chain));
+  CHECK(m.shd == 0 && m.correct == 2 && m.f1 == 1);
+  double auprc = 0, auroc = 0;
+  CHECK_OK(cape_compare_scores(&auprc, &auroc, &view, chain)); /* -0.8 scores lowest of all */
+  CHECK(auprc > 0 && auprc < 1 && auroc > 0 && auroc < 1);
+  cape_dag_free(same);
+  cape_dag_free(chain);
+
+  /* h of a 2-cycle of weights a, b: A o A has the eigenvalues +-ab, so tr exp - 2 = 2 cosh(ab) - 2
+   * and -log det = -log(1 - (ab)^2); dh/da = 2 b sinh(ab) for the first. */
+  const double two[] = {0, 0.6, 0.7, 0};
+  const cape_matrix_view cycle = CAPE_MATRIX_VIEW(two, 2, 2);
+  double h = 0, gradient[4];
+  CHECK_OK(cape_acyclicity(&h, gradient, 2, 2, &cycle, "expm"));
+  CHECK_NEAR(h, 2 * cosh(0.42) - 2, 1e-14);
+  CHECK_NEAR(gradient[1], 2 * 0.7 * sinh(0.42), 1e-14);
+  CHECK_NEAR(gradient[2], 2 * 0.6 * sinh(0.42), 1e-14);
+  CHECK_OK(cape_acyclicity(&h, NULL, 0, 0, &cycle, "logdet"));
+  CHECK_NEAR(h, -log(1 - 0.42 * 0.42), 1e-14);
+}
+
+/* Two rows on the hyperboloid, (cosh r, sinh r, 0) for r = 0.5 and 2: distances are differences. */
+static void geometry(void) {
+  const double p[] = {cosh(0.5), cosh(2), sinh(0.5), sinh(2), 0, 0};
+  const double origin[] = {1, 1, 0, 0, 0, 0};
+  const cape_matrix_view points = CAPE_MATRIX_VIEW(p, 2, 3);
+  const cape_matrix_view origins = CAPE_MATRIX_VIEW(origin, 2, 3);
+  double d[4], v[6], back[6], e[4], q[6];
+  CHECK_OK(cape_lorentz_distances(d, 2, 2, &points, &points));
+  CHECK_NEAR(d[0 * 2 + 1], 1.5, 1e-13);
+  CHECK(d[0] == 0 && d[3] == 0);
+  CHECK_OK(cape_lorentz_log(v, 2, 3, &origins, &points)); /* (0, r, 0) */
+  CHECK_NEAR(v[2], 0.5, 1e-13);
+  CHECK_NEAR(v[3], 2, 1e-13);
+  const cape_matrix_view tangents = CAPE_MATRIX_VIEW(v, 2, 3);
+  CHECK_OK(cape_lorentz_exp(back, 2, 3, &origins, &tangents));
+  for (int i = 0; i < 6; ++i) CHECK_NEAR(back[i], p[i], 1e-12);
+  CHECK_OK(cape_lorentz_project_tangent(back, 2, 3, &origins, &points));
+  CHECK(back[0] == 0 && back[1] == 0); /* at the origin the time-like part goes */
+  CHECK_NEAR(back[3], sinh(2), 1e-13);
+  /* Along its own geodesic a tangent (0, r, 0) turns into r (sinh r, cosh r, 0). */
+  CHECK_OK(cape_lorentz_transport(back, 2, 3, &origins, &points, &tangents));
+  CHECK_NEAR(back[1], 2 * sinh(2), 1e-11);
+  CHECK_NEAR(back[3], 2 * cosh(2), 1e-11);
+
+  CHECK_OK(cape_lorentz_to_poincare(e, 2, 2, &points)); /* tanh(r / 2) */
+  CHECK_NEAR(e[0], tanh(0.25), 1e-14);
+  CHECK_NEAR(e[1], tanh(1), 1e-14);
+  const cape_matrix_view ball = CAPE_MATRIX_VIEW(e, 2, 2);
+  CHECK_OK(cape_poincare_to_lorentz(q, 2, 3, &ball));
+  for (int i = 0; i < 6; ++i) CHECK_NEAR(q[i], p[i], 1e-12);
+  CHECK_OK(cape_poincare_distances(d, 2, 2, &ball, &ball));
+  CHECK_NEAR(d[0 * 2 + 1], 1.5, 1e-12);
+}
+
+static void rotary(void) {
+  const double v[] = {1, 0, 0, 2}; /* one row: pairs (1, 0) and (0, 2) */
+  const double angles[] = {pi / 2, pi};
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(v, 1, 4), phi = CAPE_MATRIX_VIEW(angles, 1, 2);
+  double r[4], back[4];
+  CHECK_OK(cape_rotate(r, 1, 4, &view, &phi));
+  CHECK_NEAR(r[0], 0, 1e-15);
+  CHECK_NEAR(r[1], 1, 1e-15);
+  CHECK_NEAR(r[2], 0, 1e-15);
+  CHECK_NEAR(r[3], -2, 1e-15);
+  const cape_matrix_view rotated = CAPE_MATRIX_VIEW(r, 1, 4);
+  CHECK_OK(cape_rotate_back(back, 1, 4, &rotated, &phi));
+  for (int i = 0; i < 4; ++i) CHECK_NEAR(back[i], v[i], 1e-15);
+
+  const double same[] = {0.3, -0.2};
+  const cape_matrix_view at = CAPE_MATRIX_VIEW(same, 1, 2);
+  double score = 0, upper = 0, lower = 0;
+  CHECK_OK(cape_rotary_scores(&score, &upper, &lower, 1, &view, &view, &at, &at));
+  CHECK_NEAR(score, 5, 1e-14); /* no relative angle: the plain inner product */
+  CHECK(lower <= score && score <= upper && lower == -upper);
+}
+
+/* One query, two keys, the values (1, 0) and (0, 1): the output is the softmax itself. */
+static void attention(void) {
+  const double q[] = {1, 2}, k[] = {1, 0, 0, 1}, v[] = {1, 0, 0, 1};
+  const float q_f32[] = {1, 2}, k_f32[] = {1, 0, 0, 1}, v_f32[] = {1, 0, 0, 1};
+  const double s0 = 1 / sqrt(2), s1 = 2 / sqrt(2), sum = exp(s0) + exp(s1);
+  const cape_attention_shape shape = {sizeof shape, 1, 1, 1, 2, 2, 1, NAN};
+  double out[2], lse, scores[2];
+  float out_f32[2];
+  CHECK_OK(cape_attention(out, &lse, &shape, q, k, v, NULL, NULL, NULL, NULL));
+  CHECK_NEAR(out[0], exp(s0) / sum, 1e-14);
+  CHECK_NEAR(out[1], exp(s1) / sum, 1e-14);
+  CHECK_NEAR(lse, log(sum), 1e-14);
+  CHECK_OK(cape_attention_f32(out_f32, NULL, &shape, q_f32, k_f32, v_f32, NULL, NULL, NULL, NULL));
+  CHECK_NEAR(out_f32[0], exp(s0) / sum, 1e-6);
+  const uint8_t mask[] = {1, 0};
+  CHECK_OK(cape_attention_scores(scores, &shape, q, k, NULL, NULL, mask, NULL));
+  CHECK_NEAR(scores[0], s0, 1e-15);
+  CHECK(scores[1] == -INFINITY);
+
+  /* A quarter turn of the query makes it (-2, 1). */
+  const double q_angles[] = {pi / 2}, k_angles[] = {0, 0};
+  CHECK_OK(cape_attention_scores(scores, &shape, q, k, q_angles, k_angles, NULL, NULL));
+  CHECK_NEAR(scores[0], -2 / sqrt(2), 1e-15);
+  CHECK_NEAR(scores[1], 1 / sqrt(2), 1e-15);
+
+  /* d out[0] / d v[0] is the weight of key 0; the gradient of q by central differences. */
+  const double d_out[] = {1, 0};
+  double dq[2], dk[4], dv[4];
+  CHECK_OK(cape_attention_backward(dq, dk, dv, NULL, NULL, &shape, q, k, v, NULL, NULL, NULL, out,
+                                   &lse, d_out, NULL));
+  CHECK_NEAR(dv[0], out[0], 1e-14);
+  CHECK_NEAR(dv[2], out[1], 1e-14);
+  for (int i = 0; i < 2; ++i) {
+    const double step = 1e-6;
+    double up[] = {q[0], q[1]}, down[] = {q[0], q[1]}, out_up[2], out_down[2];
+    up[i] += step;
+    down[i] -= step;
+    CHECK_OK(cape_attention(out_up, NULL, &shape, up, k, v, NULL, NULL, NULL, NULL));
+    CHECK_OK(cape_attention(out_down, NULL, &shape, down, k, v, NULL, NULL, NULL, NULL));
+    CHECK_NEAR(dq[i], (out_up[0] - out_down[0]) / (2 * step), 1e-9);
+  }
+}
+
+/* Counts, dense and sparse alike: cells x features from both compressed forms. */
+static void preprocessing(void) {
+  /* 3 cells x 2 features: (1, 3), (0, 2), (5, 0). */
+  const double dense[] = {1, 0, 5, 3, 2, 0};
+  const double by_row[] = {1, 3, 2, 5}, by_column[] = {1, 5, 3, 2};
+  const int32_t columns[] = {0, 1, 1, 0}, rows[] = {0, 2, 0, 1};
+  const int64_t row_offsets[] = {0, 2, 3, 4}, column_offsets[] = {0, 2, 4};
+  const cape_matrix_view x = CAPE_MATRIX_VIEW(dense, 3, 2);
+  const cape_sparse_view csr = {sizeof csr, by_row, columns, row_offsets, 3, 2, CAPE_ROW_MAJOR};
+  const cape_sparse_view csc = {sizeof csc, by_column, rows, column_offsets, 3, 2, CAPE_COL_MAJOR};
+  cape_options* o = NULL;
+  CHECK_OK(cape_options_new(&o));
+  CHECK_OK(cape_options_set_i64(o, "preprocess.min_features", 1));
+  CHECK_OK(cape_options_set_i64(o, "preprocess.min_cells", 1));
+  cape_table* tables[3] = {NULL};
+  CHECK_OK(cape_preprocess(&tables[0], &x, o));
+  CHECK_OK(cape_preprocess_sparse(&tables[1], &csr, o));
+  CHECK_OK(cape_preprocess_sparse(&tables[2], &csc, o));
+  for (int i = 0; i < 3; ++i) {
+    double values[6] = {0};
+    int64_t kept_rows[3] = {-1, -1, -1}, kept_cols[2] = {-1, -1};
+    CHECK_OK(cape_table_values(values, 3, 2, tables[i]));
+    CHECK_OK(cape_table_rows(kept_rows, 3, tables[i]));
+    CHECK_OK(cape_table_cols(kept_cols, 2, tables[i]));
+    CHECK_NEAR(values[0], log1p(1e4 * 1 / 4), 1e-12); /* log(1 + 10000 count / library size) */
+    CHECK_NEAR(values[3], log1p(1e4 * 3 / 4), 1e-12);
+    CHECK_NEAR(values[2], log1p(1e4), 1e-12);
+    CHECK(values[1] == 0 && kept_rows[2] == 2 && kept_cols[1] == 1);
+    cape_table_free(tables[i]);
+  }
+  int64_t top = -1; /* variances: 7 (1, 0, 5) and 2.33 (3, 2, 0) */
+  CHECK_OK(cape_most_variable(&top, 1, &x));
+  CHECK(top == 0);
+  top = -1;
+  CHECK_OK(cape_most_variable_sparse(&top, 1, &csr));
+  CHECK(top == 0);
+
+  /* Offsets and indices that lie are found before they are followed. */
+  const int64_t falling[] = {0, 3, 2, 4}, beyond[] = {0, 2, 3, 400};
+  const int32_t outside[] = {0, 2, 1, 0};
+  cape_sparse_view bad = csr;
+  cape_table* t = NULL;
+  bad.offsets = falling;
+  CHECK_ERROR(cape_preprocess_sparse(&t, &bad, o), CAPE_INVALID_ARGUMENT, "offsets");
+  bad.offsets = beyond;
+  CHECK_ERROR(cape_preprocess_sparse(&t, &bad, o), CAPE_INVALID_ARGUMENT, "offsets");
+  bad.offsets = row_offsets;
+  bad.indices = outside;
+  CHECK_ERROR(cape_preprocess_sparse(&t, &bad, o), CAPE_INVALID_ARGUMENT, "indices");
+  bad.indices = NULL;
+  CHECK_ERROR(cape_preprocess_sparse(&t, &bad, o), CAPE_INVALID_ARGUMENT, "indices");
+  cape_options_free(o);
+}
+
+static void simulation(void) {
+  cape_options* o = NULL;
+  CHECK_OK(cape_options_new(&o));
+  cape_dag *first = NULL, *second = NULL, *other = NULL;
+  CHECK_OK(cape_simulate_dag(&first, 12, o));
+  CHECK_OK(cape_simulate_dag(&second, 12, o));
+  CHECK_OK(cape_options_set_i64(o, "run.seed", 2));
+  CHECK_OK(cape_simulate_dag(&other, 12, o));
+  cape_graph_metrics m = {.struct_size = sizeof m};
+  CHECK_OK(cape_compare_graphs(&m, second, first));
+  CHECK(m.shd == 0 && m.true_edges > 0); /* same seed, same graph */
+  CHECK_OK(cape_compare_graphs(&m, other, first));
+  CHECK(m.shd > 0);
+  double x[40 * 12], counts[40 * 12];
+  CHECK_OK(cape_simulate_data(x, 40, 12, first, o));
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(x, 40, 12);
+  CHECK_OK(cape_simulate_counts(counts, 40, 12, &view, 5, 0.2, o));
+  double sum = 0;
+  for (int i = 0; i < 40 * 12; ++i) {
+    CHECK(isfinite(x[i]) && counts[i] >= 0 && counts[i] == floor(counts[i]));
+    sum += counts[i];
+  }
+  CHECK(sum / (40 * 12) > 2.5 && sum / (40 * 12) < 10); /* about 5 */
+  cape_dag_free(first);
+  cape_dag_free(second);
+  cape_dag_free(other);
+  cape_options_free(o);
+}
+
+static void clustering(void) {
+  const int64_t a[] = {0, 0, 1, 1}, b[] = {5, 5, 2, 2};
+  const double points[] = {0, 0, 10, 10};
+  const cape_matrix_view x = CAPE_MATRIX_VIEW(points, 4, 1);
+  double ari = 0, nmi = 0, width = 0;
+  CHECK_OK(cape_compare_labels(&ari, &nmi, a, b, 4));
+  CHECK_NEAR(ari, 1, 1e-14);
+  CHECK_NEAR(nmi, 1, 1e-14);
+  CHECK_OK(cape_silhouette(&width, &x, a, 4)); /* distance 0 inside, 10 outside */
+  CHECK_NEAR(width, 1, 1e-14);
+}
+
+int main(void) {
+  graphs();
+  geometry();
+  rotary();
+  attention();
+  preprocessing();
+  simulation();
+  clustering();
+  return n_failed != 0;
+}

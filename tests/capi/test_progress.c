@@ -1,0 +1,148 @@
+/* The callback: where it is called, and that it cancels; handles of one's own on two threads. */
+#include "check.h"
+#include <pthread.h>
+#include <time.h>
+
+typedef struct {
+  pthread_t caller;
+  int n_calls, on_other_threads, n_bad;
+  int cancel_at; /* the call that cancels; 0: none */
+  struct timespec last;
+  double longest_gap;
+} watch;
+
+static double seconds_between(struct timespec a, struct timespec b) {
+  return (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}
+
+static int on_progress(const cape_progress* progress, void* ctx) {
+  watch* w = ctx;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (w->n_calls > 0) w->longest_gap = fmax(w->longest_gap, seconds_between(w->last, now));
+  w->last = now;
+  ++w->n_calls;
+  w->on_other_threads += !pthread_equal(pthread_self(), w->caller);
+  w->n_bad += progress->struct_size != sizeof *progress || progress->stage == NULL ||
+              progress->step < 0 || (progress->total > 0 && progress->step > progress->total);
+  return w->cancel_at > 0 && w->n_calls >= w->cancel_at;
+}
+
+static void callback_on_the_calling_thread(void) {
+  double x[N_ROWS * N_COLS];
+  fill_chain(x);
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  watch w = {.caller = pthread_self()};
+  cape_options* o = quick_options();
+  CHECK_OK(cape_options_set_i64(o, "run.threads", 2));
+  CHECK_OK(cape_options_set_progress(o, on_progress, &w));
+  cape_result* result = NULL;
+  CHECK_OK(cape_fit(&result, &view, o));
+  CHECK(w.n_calls >= 2); /* at least once for each of Steps I and II */
+  CHECK(w.on_other_threads == 0 && w.n_bad == 0);
+  cape_result_free(result);
+
+  const int before = w.n_calls;
+  CHECK_OK(cape_options_set_progress(o, NULL, NULL)); /* and off again */
+  CHECK_OK(cape_fit(&result, &view, o));
+  CHECK(w.n_calls == before);
+  cape_result_free(result);
+  cape_options_free(o);
+}
+
+/* Whenever it cancels, in whatever stage: the status, no object, and a library that goes on. */
+static void callback_cancels(void) {
+  double x[N_ROWS * N_COLS];
+  fill_chain(x);
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  cape_options* o = quick_options();
+  for (int threads = 1; threads <= 2; ++threads)
+    for (int cancel_at = 1; cancel_at <= 2; ++cancel_at) {
+      watch w = {.caller = pthread_self(), .cancel_at = cancel_at};
+      CHECK_OK(cape_options_set_i64(o, "run.threads", threads));
+      CHECK_OK(cape_options_set_progress(o, on_progress, &w));
+      cape_result* result = (cape_result*)&w;
+      CHECK_STATUS(cape_fit(&result, &view, o), CAPE_CANCELLED);
+      CHECK(result == NULL && w.n_calls == cancel_at);
+    }
+  CHECK_OK(cape_options_set_progress(o, NULL, NULL));
+  cape_result* result = NULL;
+  CHECK_OK(cape_fit(&result, &view, o));
+  cape_result_free(result);
+  cape_options_free(o);
+}
+
+/* A fit of many seconds with the refinement, cancelled after a second: the callback comes round at
+ * least every 100 ms (a generous bound for a busy machine), and the call returns soon after. */
+static void long_fit_is_cancelled_soon(void) {
+  enum { n = 2000, m = 12 };
+  double* x = malloc(n * m * sizeof *x);
+  uint64_t state = 3;
+  for (int i = 0; i < n * m; ++i) x[i] = noise(&state) + (i >= n ? sin(x[i - n]) : 0);
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(x, n, m);
+  cape_options* o = NULL;
+  CHECK_OK(cape_options_new(&o));
+  watch w = {.caller = pthread_self(), .cancel_at = 20}; /* calls come every 50 ms at most */
+  CHECK_OK(cape_options_set_progress(o, on_progress, &w));
+  cape_result* result = NULL;
+  CHECK_STATUS(cape_fit(&result, &view, o), CAPE_CANCELLED);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const double delay = seconds_between(w.last, now);
+  printf("longest gap between calls %.3f s, return after cancelling %.3f s\n", w.longest_gap,
+         delay);
+  CHECK(w.longest_gap < 0.5 && delay < 0.5);
+  cape_options_free(o);
+  free(x);
+}
+
+typedef struct {
+  double e[N_COLS * 4];
+  char message[256];
+  cape_status bad;
+} outcome;
+
+static void* run_alone(void* ctx) {
+  outcome* out = ctx;
+  double x[N_ROWS * N_COLS];
+  fill_chain(x);
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  cape_options* o = quick_options();
+  out->bad = cape_options_set_i64(o, "embed.dims", -5);
+  snprintf(out->message, sizeof out->message, "%s", cape_last_error());
+  cape_result* result = NULL;
+  const cape_embedding* embedding = NULL;
+  CHECK_OK(cape_fit(&result, &view, o));
+  CHECK_OK(cape_result_embedding(&embedding, result));
+  CHECK_OK(cape_embedding_poincare(out->e, N_COLS, 4, embedding));
+  cape_result_free(result);
+  cape_options_free(o);
+  return NULL;
+}
+
+/* Two threads at once give what one gives, and each has its own message. */
+static void two_threads(void) {
+  outcome alone, both[2];
+  run_alone(&alone);
+  cape_dag_free(NULL);
+  CHECK_STATUS(cape_dag_learn(NULL, NULL, NULL), CAPE_INVALID_ARGUMENT);
+  char mine[256];
+  snprintf(mine, sizeof mine, "%s", cape_last_error());
+  pthread_t threads[2];
+  for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, run_alone, &both[i]);
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(memcmp(both[i].e, alone.e, sizeof alone.e) == 0);
+    CHECK(both[i].bad == CAPE_INVALID_ARGUMENT);
+    CHECK(strstr(both[i].message, "embed.dims") != NULL);
+  }
+  CHECK(strcmp(mine, cape_last_error()) == 0); /* their errors are not ours */
+}
+
+int main(void) {
+  callback_on_the_calling_thread();
+  callback_cancels();
+  long_fit_is_cancelled_soon();
+  two_threads();
+  return n_failed != 0;
+}
