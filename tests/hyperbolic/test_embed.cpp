@@ -18,6 +18,16 @@ using namespace cape;
 
 namespace {
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr double slowdown = 10;
+#else
+constexpr double slowdown = 1;
+#endif
+#else
+constexpr double slowdown = 1;
+#endif
+
 constexpr Objective objectives[] = {Objective::soft, Objective::literal, Objective::effect,
                                     Objective::symmetric};
 
@@ -225,20 +235,31 @@ Status status_of(const std::function<void()>& call, std::string* message = nullp
 
 } // namespace
 
-// design/embedding A5: means over fresh seeds at d = 16.
+// design/embedding A5: means over fresh seeds, at d = 16 and with fewer dimensions.
 BOOST_AUTO_TEST_CASE(distance_is_causal_strength_and_radius_is_specificity) {
+  struct Bar {
+    Digraph (*make)(std::uint64_t);
+    std::int64_t dims;
+    Quality least;
+  };
+  const auto ba1 = [](std::uint64_t seed) { return barabasi_albert(100, 1, seed); };
+  const auto ba2 = [](std::uint64_t seed) { return barabasi_albert(100, 2, seed); };
+  const auto tree = [](std::uint64_t seed) { return binary_tree(255, seed); };
+  const Bar bars[] = {{ba2, 16, {.gd = 0.85, .pc = 0.98, .map = 0.9, .str = 0.68}},
+                      {tree, 16, {.gd = 0.85, .pc = 0.98, .map = 0.9, .str = 0.68}},
+                      {ba2, 10, {.gd = 0.78, .pc = 0.98}},
+                      {tree, 10, {.gd = 0.89, .pc = 0.98}},
+                      {ba1, 3, {.gd = 0.82, .pc = 0.95}},
+                      {tree, 3, {.gd = 0.82, .pc = 0.95}}};
   constexpr int n_seeds = 4;
-  const std::function<Digraph(std::uint64_t)> kinds[] = {
-      [](std::uint64_t seed) { return barabasi_albert(100, 2, seed); },
-      [](std::uint64_t seed) { return binary_tree(255, seed); }};
-  for (const auto& make : kinds) {
+  for (const Bar& bar : bars) {
     Quality mean;
     for (std::uint64_t seed = 201; seed < 201 + n_seeds; ++seed) {
-      const Digraph graph = make(seed);
-      const Embedding e = fit(graph, in(16), seed);
+      const Digraph graph = bar.make(seed);
+      const Embedding e = fit(graph, in(bar.dims), seed);
       const Quality q = quality(graph, e);
-      BOOST_TEST_MESSAGE("M " << graph.size() << " gd " << q.gd << " pc " << q.pc << " MAP "
-                              << q.map << " str " << q.str);
+      BOOST_TEST_MESSAGE("M " << graph.size() << " d " << bar.dims << " gd " << q.gd << " pc "
+                              << q.pc << " MAP " << q.map << " str " << q.str);
       mean.gd += q.gd / n_seeds;
       mean.pc += q.pc / n_seeds;
       mean.map += q.map / n_seeds;
@@ -246,10 +267,10 @@ BOOST_AUTO_TEST_CASE(distance_is_causal_strength_and_radius_is_specificity) {
       BOOST_TEST(e.converged);
       BOOST_TEST(e.n_clamped == 0);
     }
-    BOOST_TEST(mean.gd >= 0.85);
-    BOOST_TEST(mean.pc >= 0.98);
-    BOOST_TEST(mean.map >= 0.9);
-    BOOST_TEST(mean.str >= 0.68);
+    BOOST_TEST(mean.gd >= bar.least.gd);
+    BOOST_TEST(mean.pc >= bar.least.pc);
+    BOOST_TEST(mean.map >= bar.least.map);
+    BOOST_TEST(mean.str >= bar.least.str);
   }
 }
 
@@ -406,8 +427,8 @@ BOOST_AUTO_TEST_CASE(three_thousand_nodes_can_be_stopped_within_a_tenth_of_a_sec
     });
     BOOST_CHECK(status_of([&] { embed_dag(graph, in(64, kind), run); }) == Status::cancelled);
     BOOST_TEST_MESSAGE("longest silence " << longest << " s");
-    BOOST_TEST(longest < 0.1);
-    BOOST_TEST(now() - last < 0.02);
+    BOOST_TEST(longest < 0.1 * slowdown);
+    BOOST_TEST(now() - last < 0.02 * slowdown);
   }
 }
 
