@@ -1,0 +1,117 @@
+# Classes. Everything inside is plain R data: saveRDS() and readRDS() just work.
+
+methods::setOldClass("igraph")
+
+#' Settings of the three steps
+#'
+#' A parameter object holds the settings of one step and checks them when it is made. `as.list()`
+#' gives them as a list; printing marks those that are not at their default.
+#'
+#' @slot values a named list: the arguments of the constructor.
+#' @seealso [DagParam()], [HyperbolicParam()], [RotaryParam()], [cape_defaults()]
+#' @name CapeParam-class
+#' @aliases CapeParam-class DagParam-class HyperbolicParam-class RotaryParam-class
+#' @exportClass CapeParam
+#' @exportClass DagParam
+#' @exportClass HyperbolicParam
+#' @exportClass RotaryParam
+setClass("CapeParam", representation("VIRTUAL", values = "list"))
+setClass("DagParam", contains = "CapeParam")
+setClass("HyperbolicParam", contains = "CapeParam")
+setClass("RotaryParam", contains = "CapeParam")
+
+setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
+
+#' A weighted causal graph
+#'
+#' What Step I learns ([cape_learn_dag()]), what is simulated ([cape_simulate_dag()]), or a graph that
+#' you bring: `as(adjacency, "CapeDag")` for a square matrix or an igraph. `A[m, n]` is the weight of
+#' m -> n: the row is the cause.
+#'
+#' @slot features names of the nodes.
+#' @slot adjacency a dgCMatrix: the graph, after pruning, with signed weights.
+#' @slot weights a matrix: the weights before pruning (norms, without sign, for `sem = "mlp"`).
+#' @slot sign a matrix of -1, 0 and 1: the direction in which the effect moves with the cause; 0 where
+#'   it is not known.
+#' @slot statistic t statistics of the refinement, or a 0 x 0 matrix.
+#' @slot order a topological order: features, causes first; empty if there is a cycle.
+#' @slot history a DataFrame with a row for every epoch.
+#' @slot scaling a DataFrame of what was subtracted from every feature (`center`) and then divided into
+#'   it (`scale`) before learning.
+#' @slot constant features without variance, which have no edges.
+#' @slot warnings what the core had to say about the fit.
+#' @slot info a list: `learned`, `acyclic`, `converged`, `refined`, `h`, `lambda`, `threshold`,
+#'   `effective_threshold`, `n_removed_for_acyclicity`.
+#' @slot param the [DagParam()] that was used, or NULL.
+#' @slot seed the seed that was used, or NA.
+#' @section Methods:
+#' `show()`, `summary()`, `length()` and `dim()` (numbers of features), `dimnames()`,
+#' `as(x, "igraph")` (edge attributes `weight`, the absolute weight, and `sign`),
+#' `as(x, "dgCMatrix")`.
+#' @aliases coerce,CapeDag,igraph-method coerce,CapeDag,dgCMatrix-method coerce,matrix,CapeDag-method
+#'   coerce,Matrix,CapeDag-method coerce,igraph,CapeDag-method coerce,CapeFit,igraph-method
+#' @examples
+#' chain <- matrix(0, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
+#' chain["a", "b"] <- 0.9
+#' chain["b", "c"] <- -0.8
+#' as(chain, "CapeDag")
+#' @exportClass CapeDag
+setClass("CapeDag", representation(
+    features = "character", adjacency = "dgCMatrix", weights = "matrix", sign = "matrix",
+    statistic = "matrix", order = "character", history = "DataFrame", scaling = "DataFrame",
+    constant = "character", warnings = "character", info = "list", param = "DagParamOrNULL",
+    seed = "integer"
+))
+
+setValidity("CapeDag", function(object) {
+    n <- length(object@features)
+    square <- function(x) identical(dim(x), c(n, n))
+    c(
+        if (!square(object@adjacency)) "'adjacency' is not features x features",
+        if (!square(object@weights)) "'weights' is not features x features",
+        if (!square(object@sign)) "'sign' is not features x features",
+        if (anyDuplicated(object@features)) "'features' are not unique"
+    )
+})
+
+#' Features as points of hyperbolic space
+#'
+#' What Step II makes of a graph ([cape_embed_dag()]): points of the hyperboloid, and the same points in
+#' the Poincaré ball. Near points are causally close, points near the origin causally general.
+#'
+#' @slot features names of the features.
+#' @slot hyperboloid,poincare matrices with a row for every feature and d + 1 and d columns.
+#' @slot generality 1 - |e|, e the point in the ball.
+#' @slot radius hyperbolic distance to the origin: causal specificity.
+#' @slot pagerank stationary probability of the walk from effects to causes.
+#' @slot history a DataFrame with a row for every epoch.
+#' @slot info a list: `converged`, `n_clamped`.
+#' @slot param,seed the settings and the seed that were used.
+#' @exportClass CapeEmbedding
+setClass("CapeEmbedding", representation(
+    features = "character", hyperboloid = "matrix", poincare = "matrix", generality = "numeric",
+    radius = "numeric", pagerank = "numeric", history = "DataFrame", info = "list",
+    param = "HyperbolicParam", seed = "integer"
+))
+
+#' The result of a run
+#'
+#' What [cape_calculate()] returns and [cape_fit()] stores in the metadata: the graph, the embedding,
+#' the angles, and the record of how they came about. Holds plain R data, so that it can be saved with
+#' [saveRDS()] and read in any session.
+#'
+#' @slot dag a [CapeDag-class].
+#' @slot embedding a [CapeEmbedding-class].
+#' @slot angles a matrix, features x d: the rotary angles.
+#' @slot rotary the [RotaryParam()] that was used.
+#' @slot rows rows of the input that the features are.
+#' @slot input a list: `n_features`, `n_cells` of the input, `assay`, `transformation`.
+#' @slot seed the seed of the run.
+#' @slot versions versions of the package and the core, the core's build id and its BLAS kernel.
+#' @section Methods:
+#' `show()`, `summary()`, `length()` (number of features), `dimnames()`, `as(x, "igraph")`.
+#' @exportClass CapeFit
+setClass("CapeFit", representation(
+    dag = "CapeDag", embedding = "CapeEmbedding", angles = "matrix", rotary = "RotaryParam",
+    rows = "integer", input = "list", seed = "integer", versions = "list"
+))

@@ -1,0 +1,153 @@
+#' What a run found
+#'
+#' Accessors for a [CapeFit-class], for a SingleCellExperiment from [cape_fit()] and, where it makes
+#' sense, for a [CapeDag-class] or [CapeEmbedding-class].
+#'
+#' @param x one of these objects.
+#' @param name under which [cape_fit()] stored the result.
+#' @param sparse a dgCMatrix, or an ordinary matrix.
+#' @param pruned the graph, with signed weights, or the weights before pruning (norms, without sign,
+#'   for `sem = "mlp"`).
+#' @param type coordinates in the Poincaré ball, or on the hyperboloid.
+#' @param step of which step.
+#' @return
+#' * `cape_result()`: the [CapeFit-class].
+#' * `cape_dag()`: the [CapeDag-class].
+#' * `cape_weights()`: a matrix; the row is the cause, the column the effect.
+#' * `cape_edges()`: a DataFrame of `from`, `to`, `weight` (signed) and `sign`, the strongest edge first.
+#'   The weights of `sem = "mlp"` are norms of a network's weights, not effects per unit, and their
+#'   `sign` tells in which direction the effect moves.
+#' * `cape_embedding()`: a matrix of coordinates, a row for every feature.
+#' * `cape_generality()`: 1 - |e| for every feature, e its point in the ball: near 1 for causally general
+#'   features, near 0 for specific ones.
+#' * `cape_history()`: a DataFrame with a row for every epoch.
+#' * `cape_params()`: a list of the parameter objects `dag`, `embed` and `rotary`.
+#' @examples
+#' truth <- cape_simulate_dag(6, seed = 1)
+#' x <- cape_simulate_data(truth, 200, mechanism = "linear", seed = 2)
+#' fit <- cape_calculate(x, dag = DagParam(sem = "linear"), embed = HyperbolicParam(dims = 8L),
+#'     seed = 3)
+#' cape_edges(fit)
+#' cape_weights(fit)
+#' head(cape_embedding(fit))
+#' sort(cape_generality(fit), decreasing = TRUE)
+#' tail(cape_history(fit), 3)
+#' cape_params(fit)$rotary
+#' @name accessors
+NULL
+
+#' @rdname accessors
+#' @export
+cape_result <- function(x, name = "CAPE") {
+    if (is(x, "CapeFit")) {
+        return(x)
+    }
+    if (!is(x, "SummarizedExperiment")) {
+        cape_error("'x' is ", one_line(x), "; it must be a CapeFit or the result of cape_fit()")
+    }
+    stored <- S4Vectors::metadata(x)
+    fit <- stored[[check_string(name, "name")]]
+    if (!is(fit, "CapeFit")) {
+        fits <- names(stored)[vapply(stored, is, NA, "CapeFit")]
+        cape_error("'x' has no result ", quoted(name), if (length(fits) > 0L) {
+            paste0("; it has ", some_of(quoted(fits)), ": use cape_result(x, name)")
+        } else {
+            ": run cape_fit() first"
+        })
+    }
+    fit
+}
+
+#' @rdname accessors
+#' @export
+cape_dag <- function(x) if (is(x, "CapeDag")) x else cape_result(x)@dag
+
+#' @rdname accessors
+#' @export
+cape_weights <- function(x, sparse = TRUE, pruned = TRUE) {
+    dag <- cape_dag(x)
+    weights <- if (check_flag(pruned, "pruned")) dag@adjacency else dag@weights
+    if (check_flag(sparse, "sparse")) {
+        as(as(weights, "CsparseMatrix"), "generalMatrix")
+    } else {
+        as.matrix(weights)
+    }
+}
+
+#' @rdname accessors
+#' @export
+cape_edges <- function(x) {
+    dag <- cape_dag(x)
+    edges <- edge_table(dag)
+    strongest <- order(-abs(edges$weight), edges$from, edges$to)
+    S4Vectors::DataFrame(from = dag@features[edges$from], to = dag@features[edges$to],
+        weight = edges$weight, sign = edges$sign)[strongest, ]
+}
+
+#' @rdname accessors
+#' @export
+cape_embedding <- function(x, type = c("poincare", "hyperboloid")) {
+    type <- one_of(type, c("poincare", "hyperboloid"), "type")
+    slot(the_embedding(x), type)
+}
+
+#' @rdname accessors
+#' @export
+cape_generality <- function(x) the_embedding(x)@generality
+
+#' @rdname accessors
+#' @export
+cape_history <- function(x, step = c("dag", "embedding")) {
+    if (is(x, "CapeEmbedding")) {
+        return(x@history)
+    }
+    if (one_of(step, c("dag", "embedding"), "step") == "dag") {
+        cape_dag(x)@history
+    } else {
+        the_embedding(x)@history
+    }
+}
+
+#' @rdname accessors
+#' @export
+cape_params <- function(x) {
+    fit <- cape_result(x)
+    list(dag = fit@dag@param, embed = fit@embedding@param, rotary = fit@rotary)
+}
+
+the_embedding <- function(x) {
+    if (is(x, "CapeEmbedding")) x else cape_result(x)@embedding
+}
+
+# The edges by number of their ends, sorted by cause and effect.
+edge_table <- function(dag) {
+    edges <- as(dag@adjacency, "TsparseMatrix")
+    from <- edges@i + 1L
+    to <- edges@j + 1L
+    sorted <- order(from, to)
+    from <- from[sorted]
+    to <- to[sorted]
+    list(from = from, to = to, weight = edges@x[sorted], sign = dag@sign[cbind(from, to)])
+}
+
+#' @rdname CapeDag-class
+#' @param x,object a `CapeDag`.
+#' @export
+setMethod("length", "CapeDag", function(x) length(x@features))
+
+#' @rdname CapeDag-class
+#' @export
+setMethod("dim", "CapeDag", function(x) rep(length(x@features), 2L))
+
+#' @rdname CapeDag-class
+#' @export
+setMethod("dimnames", "CapeDag", function(x) list(x@features, x@features))
+
+#' @rdname CapeFit-class
+#' @param x,object a `CapeFit`.
+#' @export
+setMethod("length", "CapeFit", function(x) length(x@dag@features))
+
+#' @rdname CapeFit-class
+#' @export
+setMethod("dimnames", "CapeFit", function(x) dimnames(x@dag))

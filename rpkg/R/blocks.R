@@ -1,0 +1,115 @@
+# Assays, features x cells, are looked at in blocks of cells, so that a file-backed one is never whole
+# in memory. What a pass computes does not depend on how the assay is stored or cut.
+
+# A double matrix, a dgCMatrix, or a DelayedMatrix.
+standard_form <- function(x, what) {
+    if (is.data.frame(x)) {
+        numeric <- vapply(x, function(column) is.numeric(column) || is.logical(column), NA)
+        if (!all(numeric)) {
+            cape_error(what, " has columns that are not numeric: ",
+                some_of(quoted(names(x)[!numeric])))
+        }
+        x <- as.matrix(x)
+    }
+    if (is.matrix(x)) {
+        if (!is.numeric(x) && !is.logical(x)) {
+            cape_error(what, " is ", typeof(x), "; it must be numeric")
+        }
+        storage.mode(x) <- "double"
+        return(x)
+    }
+    if (is(x, "sparseMatrix")) {
+        return(as(as(as(x, "CsparseMatrix"), "dMatrix"), "generalMatrix"))
+    }
+    if (is(x, "Matrix")) {
+        return(standard_form(as.matrix(x), what))
+    }
+    if (length(dim(x)) != 2L) {
+        cape_error(what, " is ", one_line(x), "; it must be a matrix (features x cells), ",
+            "a SummarizedExperiment or a SingleCellExperiment")
+    }
+    if (!is(x, "DelayedMatrix")) {
+        x <- DelayedArray::DelayedArray(x)
+    }
+    if (!DelayedArray::type(x) %in% c("double", "integer", "logical")) {
+        cape_error(what, " is ", DelayedArray::type(x), "; it must be numeric")
+    }
+    x
+}
+
+# Cells of every block: all of them for a matrix in memory.
+cell_blocks <- function(x) {
+    n <- ncol(x)
+    width <- max(1L, n)
+    if (is(x, "DelayedMatrix")) {
+        width <- max(1, floor(DelayedArray::getAutoBlockSize() / (8 * max(1, nrow(x)))))
+    }
+    lapply(seq.int(1L, length.out = ceiling(n / width)), function(b) {
+        seq.int((b - 1L) * width + 1L, min(n, b * width))
+    })
+}
+
+# Rows `rows` (NULL: all) of the cells of a block: a double matrix or a dgCMatrix without names.
+take_block <- function(x, rows, cells) {
+    whole <- length(cells) == ncol(x)
+    if (!is.null(rows) || !whole) {
+        x <- x[if (is.null(rows)) TRUE else rows, if (whole) TRUE else cells, drop = FALSE]
+    }
+    if (is(x, "DelayedMatrix")) {
+        x <- as.matrix(x)
+        storage.mode(x) <- "double"
+    }
+    x
+}
+
+# log1p of counts scaled to a common library size: the same operations on every stored value, and
+# zeros stay zeros.
+normalize_block <- function(block, factors) {
+    if (is.null(factors)) {
+        block
+    } else if (is(block, "dgCMatrix")) {
+        block@x <- log1p(block@x * rep.int(factors, diff(block@p)))
+        block
+    } else {
+        log1p(block * rep(factors, each = nrow(block)))
+    }
+}
+
+# Moments and oddities of every feature over all cells.
+scan_rows <- function(x, rows = NULL, factors = NULL) {
+    state <- scan_new(if (is.null(rows)) nrow(x) else length(rows))
+    for (cells in cell_blocks(x)) {
+        block <- normalize_block(take_block(x, rows, cells), factors[cells])
+        state <- if (is(block, "dgCMatrix")) {
+            scan_sparse(state, block@i, block@x, ncol(block))
+        } else {
+            scan_dense(state, block)
+        }
+    }
+    colnames(state) <- c("n", "sum", "sum_squares", "min", "max", "missing", "infinite", "fractional")
+    state <- as.data.frame(state)
+    n <- state$n
+    state$variance <- ifelse(n > 1 & state$max > state$min,
+        pmax(0, (state$sum_squares - state$sum^2 / n) / (n - 1)), 0)
+    state$varies <- n > 1 & state$max > state$min
+    state
+}
+
+library_sizes <- function(x) {
+    sums <- lapply(cell_blocks(x), function(cells) {
+        block <- take_block(x, NULL, cells)
+        if (is(block, "dgCMatrix")) cell_sums_sparse(block@p, block@x) else cell_sums_dense(block)
+    })
+    as.numeric(unlist(sums))
+}
+
+# Factors to `target`; cells without counts stay 0.
+size_factors <- function(sizes, target) ifelse(sizes > 0, target / sizes, 0)
+
+# The chosen rows, dense and transformed.
+read_rows <- function(x, rows, factors = NULL) {
+    blocks <- lapply(cell_blocks(x), function(cells) {
+        as.matrix(normalize_block(take_block(x, rows, cells), factors[cells]))
+    })
+    if (length(blocks) == 1L) blocks[[1L]] else do.call(cbind, blocks)
+}

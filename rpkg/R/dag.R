@@ -1,0 +1,178 @@
+#' Step I: learn a causal graph
+#'
+#' @inheritParams cape_fit
+#' @param param a [DagParam()].
+#' @param ... further arguments: `assay.type`, `subset.row`, `num.threads` and `verbose`, as of
+#'   [cape_fit()].
+#' @return A [CapeDag-class], the same graph as [cape_fit()] learns with this seed.
+#' @seealso [cape_embed_dag()] for Step II, [cape_prune()], [cape_compare()]
+#' @examples
+#' truth <- cape_simulate_dag(6, seed = 1)
+#' x <- cape_simulate_data(truth, 300, mechanism = "linear", seed = 2)
+#' dag <- cape_learn_dag(x, DagParam(sem = "linear"), seed = 3)
+#' dag
+#' cape_edges(dag)
+#' @export
+cape_learn_dag <- function(x, param = DagParam(), seed = NULL, ...) {
+    learn_dag(x, param, seed, ...)
+}
+
+learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.threads = 1L,
+                      verbose = interactive()) {
+    check_class(param, "DagParam", "param")
+    check_flag(verbose, "verbose")
+    seed <- run_seed(seed)
+    input <- cape_as_input(x, assay.type, subset.row, param, verbose)
+    chosen <- c(settings(param), run_settings(seed, num.threads))
+    result <- with_progress(verbose && say_start(input$values, chosen), function(progress) {
+        core_learn_dag(input$values, chosen, progress)
+    })
+    dag <- new_dag(result, rownames(input$values), param, seed)
+    repeat_warnings(dag)
+    dag
+}
+
+#' Cut a graph at another threshold
+#'
+#' The weights before pruning are kept, so another threshold costs no new fit. The result is always
+#' acyclic: where edges above the threshold form a cycle, the weakest of them go, and are counted.
+#'
+#' @param x a [CapeFit-class], a [CapeDag-class], or a SingleCellExperiment from [cape_fit()].
+#' @param tau edges with an absolute weight of at most `tau` are cut.
+#' @return A [CapeDag-class]. The embedding of a fit belongs to its own graph: use [cape_embed_dag()]
+#' for that of the new one.
+#' @examples
+#' A <- matrix(0, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
+#' A["a", "b"] <- 0.9
+#' A["b", "c"] <- 0.8
+#' A["c", "a"] <- 0.25
+#' cape_edges(cape_prune(as(A, "CapeDag"), 0.2))
+#' @export
+cape_prune <- function(x, tau) {
+    dag <- cape_dag(x)
+    tau <- check_number(tau, "tau", 0)
+    unknown <- dag@sign == 0
+    signed <- abs(dag@weights) * ifelse(unknown, 1, dag@sign)
+    result <- core_prune(unname(signed), tau)
+    info <- result$info
+    dag@adjacency <- edges_to_matrix(result, dag@features)
+    dag@order <- dag@features[result$order]
+    dag@info$acyclic <- info$acyclic
+    dag@info$threshold <- tau
+    dag@info$effective_threshold <- if (length(result$weight) > 0L) min(abs(result$weight)) else tau
+    dag@info$n_removed_for_acyclicity <- sum(abs(signed) > tau) - length(result$weight)
+    dag
+}
+
+# Making ------------------------------------------------------------------------------------------
+
+new_dag <- function(result, features, param = NULL, seed = NA_integer_) {
+    square <- function(x) {
+        if (length(x) == 0L) return(matrix(0, 0L, 0L))
+        dimnames(x) <- list(features, features)
+        x
+    }
+    adjacency <- edges_to_matrix(result, features)
+    learned <- result$info$learned
+    weights <- if (learned) square(result$weights) else as.matrix(adjacency)
+    new("CapeDag",
+        features = features, adjacency = adjacency, weights = weights,
+        sign = if (learned) square(result$sign) else sign(weights),
+        statistic = square(result$statistic), order = features[result$order],
+        history = history_table(result$history,
+            c("epoch", "loss", "reconstruction", "kl", "h", "rho", "alpha")),
+        scaling = if (learned) {
+            S4Vectors::DataFrame(center = result$center, scale = result$scale, row.names = features)
+        } else {
+            S4Vectors::DataFrame(row.names = features)
+        },
+        constant = features[result$constant],
+        warnings = name_columns(as.character(result$warnings), features), info = result$info,
+        param = param, seed = seed)
+}
+
+edges_to_matrix <- function(edges, features) {
+    n <- length(features)
+    as(Matrix::sparseMatrix(i = edges$from, j = edges$to, x = edges$weight, dims = c(n, n),
+        dimnames = list(features, features)), "generalMatrix")
+}
+
+history_table <- function(history, names) {
+    if (is.null(history)) {
+        history <- matrix(0, 0L, length(names))
+    }
+    colnames(history) <- names
+    S4Vectors::DataFrame(history)
+}
+
+# The core counts columns from 0 or names them by number; users know names.
+name_columns <- function(text, features) text
+
+# From what the user brings -----------------------------------------------------------------------
+
+# A CapeDag from anything that holds a graph.
+as_dag <- function(x, name) {
+    if (is(x, "CapeDag") || is(x, "CapeFit") || is(x, "SummarizedExperiment")) {
+        return(cape_dag(x))
+    }
+    if (inherits(x, "igraph") || is.matrix(x) || is(x, "Matrix")) {
+        return(as(x, "CapeDag"))
+    }
+    cape_error("'", name, "' is ", one_line(x), "; it must be a CapeFit, a CapeDag, ",
+        "a square matrix (row = cause) or an igraph")
+}
+
+dag_from_edges <- function(from, to, weight, features) {
+    new_dag(core_describe_graph(length(features), from, to, weight), features)
+}
+
+dag_from_matrix <- function(from) {
+    n <- nrow(from)
+    if (n != ncol(from)) {
+        cape_error("the adjacency matrix is ", n, " x ", ncol(from), "; it must be square")
+    }
+    features <- rownames(from)
+    if (is.null(features)) features <- colnames(from)
+    if (is.null(features)) features <- paste0("feature", seq_len(n))
+    if (!is.null(colnames(from)) && !identical(colnames(from), features)) {
+        cape_error("the adjacency matrix has other row names than column names")
+    }
+    edges <- as(as(as(as(from, "CsparseMatrix"), "dMatrix"), "generalMatrix"), "TsparseMatrix")
+    keep <- is.na(edges@x) | edges@x != 0
+    dag_from_edges(edges@i[keep] + 1L, edges@j[keep] + 1L, edges@x[keep], as.character(features))
+}
+
+setAs("matrix", "CapeDag", function(from) {
+    if (!is.numeric(from) && !is.logical(from)) {
+        cape_error("the adjacency matrix is ", typeof(from), "; it must be numeric")
+    }
+    dag_from_matrix(from)
+})
+setAs("Matrix", "CapeDag", function(from) dag_from_matrix(from))
+
+setAs("igraph", "CapeDag", function(from) {
+    if (!igraph::is_directed(from)) {
+        cape_error("the igraph is undirected; causes and effects need a directed one")
+    }
+    n <- igraph::vcount(from)
+    names <- igraph::vertex_attr(from, "name")
+    ends <- igraph::as_edgelist(from, names = FALSE)
+    weight <- igraph::edge_attr(from, "weight")
+    if (is.null(weight)) weight <- rep(1, nrow(ends))
+    sign <- igraph::edge_attr(from, "sign")
+    if (!is.null(sign)) weight <- ifelse(sign < 0, -abs(weight), weight)
+    dag_from_edges(as.integer(ends[, 1L]), as.integer(ends[, 2L]), as.numeric(weight),
+        if (is.null(names)) paste0("feature", seq_len(n)) else as.character(names))
+})
+
+# To other packages -------------------------------------------------------------------------------
+
+setAs("CapeDag", "igraph", function(from) {
+    edges <- edge_table(from)
+    graph <- igraph::make_empty_graph(length(from@features), directed = TRUE)
+    graph <- igraph::set_vertex_attr(graph, "name", value = from@features)
+    igraph::add_edges(graph, rbind(edges$from, edges$to),
+        attr = list(weight = abs(edges$weight), sign = edges$sign))
+})
+setAs("CapeFit", "igraph", function(from) as(from@dag, "igraph"))
+setAs("CapeDag", "dgCMatrix", function(from) from@adjacency)

@@ -1,0 +1,47 @@
+#' Step II: embed a causal graph in hyperbolic space
+#'
+#' @param dag a [CapeDag-class], [CapeFit-class], SingleCellExperiment from [cape_fit()], a square
+#'   matrix or sparse matrix of weights (the row is the cause), or an igraph. Cycles are allowed.
+#' @param param a [HyperbolicParam()].
+#' @inheritParams cape_fit
+#' @param ... further arguments: `num.threads` and `verbose`, as of [cape_fit()].
+#' @return A [CapeEmbedding-class].
+#' @seealso [cape_angles()] for Step III, [cape_plot_poincare()]
+#' @examples
+#' chain <- matrix(0, 4, 4, dimnames = list(letters[1:4], letters[1:4]))
+#' chain[cbind(1:3, 2:4)] <- 0.8
+#' embedding <- cape_embed_dag(chain, HyperbolicParam(dims = 8L), seed = 1)
+#' cape_generality(embedding)
+#' @export
+cape_embed_dag <- function(dag, param = HyperbolicParam(), seed = NULL, ...) {
+    embed_dag(dag, param, seed, ...)
+}
+
+embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive()) {
+    check_class(param, "HyperbolicParam", "param")
+    check_flag(verbose, "verbose")
+    dag <- as_dag(dag, "dag")
+    seed <- run_seed(seed)
+    chosen <- c(settings(param), run_settings(seed, num.threads))
+    edges <- edge_table(dag)
+    result <- with_progress(verbose, function(progress) {
+        core_embed(length(dag@features), edges$from, edges$to, edges$weight, chosen, progress)
+    })
+    new_embedding(result, dag@features, param, seed)
+}
+
+new_embedding <- function(result, features, param, seed) {
+    dimnames(result$poincare) <- list(features, paste0("e", seq_len(ncol(result$poincare))))
+    dimnames(result$hyperboloid) <- list(features, paste0("p", seq_len(ncol(result$hyperboloid)) - 1L))
+    named <- function(x) {
+        names(x) <- features
+        x
+    }
+    new("CapeEmbedding",
+        features = features, hyperboloid = result$hyperboloid, poincare = result$poincare,
+        generality = named(result$generality), radius = named(result$radius),
+        pagerank = named(result$pagerank), info = result$info,
+        history = history_table(result$history,
+            c("epoch", "loss", "contrastive", "ranking", "generality")),
+        param = param, seed = seed)
+}

@@ -1,0 +1,141 @@
+#' Learn causal positions of features
+#'
+#' The whole way: a causal graph over the features (Step I), its hyperbolic embedding (Step II) and
+#' rotary angles (Step III). `cape_fit()` returns a SingleCellExperiment that carries the result,
+#' `cape_calculate()` the result alone.
+#'
+#' @section Input:
+#' Features are rows, cells (or samples) are columns. `x` is a SingleCellExperiment, a
+#' SummarizedExperiment, a matrix, a data frame of numbers, a matrix of the Matrix package, or a
+#' DelayedMatrix, of which only the chosen rows are read, in blocks of cells
+#' ([DelayedArray::setAutoBlockSize()]). At least 10 cells and 2 features with variance are needed.
+#'
+#' With more than 500 features and no `subset.row`, the 500 of largest variance are used, which a
+#' message says. Features without variance stay in the result without edges.
+#'
+#' Raw counts are scaled to 10,000 a cell (over all features) and log-transformed; everything else is
+#' used as it is. A matrix is taken for counts with `assay.type = "counts"` only.
+#'
+#' @param x see section Input.
+#' @param assay.type name or number of the assay. `NULL`: `"logcounts"` if there is one, else `"counts"`.
+#' @param subset.row names, numbers or flags of the features to use.
+#' @param dag,embed,rotary settings of the three steps: [DagParam()], [HyperbolicParam()],
+#'   [RotaryParam()].
+#' @param name under which the result is stored in `x`.
+#' @param seed a whole number. The same seed gives the same result, to the bit, on any number of
+#'   threads. `NULL` draws it from R's random numbers, so that [set.seed()] works; with a seed R's
+#'   random numbers are left alone.
+#' @param num.threads number of threads; `NULL`: as many as this process may use.
+#' @param verbose show progress.
+#' @return `cape_calculate()`: a [CapeFit-class]. `cape_fit()`: `x` (a matrix is wrapped in a
+#' SingleCellExperiment first) with
+#' * `rowPair(x, name)`: the edges, from the cause to the effect, with `weight` and `sign`;
+#' * `rowData(x)[[name]]`: a DataFrame with `selected`, `generality`, `radius`, `pagerank` and
+#'   `poincare` (a matrix) of every feature, `NA` where it was not used;
+#' * `metadata(x)[[name]]`: the [CapeFit-class], which the accessors find.
+#' @seealso [cape_result()], [cape_edges()], [cape_generality()], [cape_embedding()],
+#'   [cape_plot_dag()], [cape_attend()]
+#' @examples
+#' truth <- cape_simulate_dag(6, seed = 1)
+#' x <- cape_simulate_data(truth, 200, mechanism = "linear", seed = 2)
+#' sce <- cape_fit(x, dag = DagParam(sem = "linear"), embed = HyperbolicParam(dims = 8L), seed = 3)
+#' cape_result(sce)
+#' SummarizedExperiment::rowData(sce)$CAPE
+#' @export
+cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
+                     embed = HyperbolicParam(), rotary = RotaryParam(), name = "CAPE", seed = NULL,
+                     num.threads = 1L, verbose = interactive()) {
+    check_string(name, "name")
+    fit <- cape_calculate(x, assay.type = assay.type, subset.row = subset.row, dag = dag,
+        embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose)
+    store_fit(as_experiment(x, assay.type), fit, name)
+}
+
+#' @rdname cape_fit
+#' @export
+cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
+                           embed = HyperbolicParam(), rotary = RotaryParam(), seed = NULL,
+                           num.threads = 1L, verbose = interactive()) {
+    check_class(dag, "DagParam", "dag")
+    check_class(embed, "HyperbolicParam", "embed")
+    check_class(rotary, "RotaryParam", "rotary")
+    check_flag(verbose, "verbose")
+    seed <- run_seed(seed)
+    input <- cape_as_input(x, assay.type, subset.row, dag, verbose)
+    chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
+    heard <- verbose && say_start(input$values, chosen)
+    started <- proc.time()[["elapsed"]]
+    result <- with_progress(heard, function(progress) core_fit(input$values, chosen, progress))
+    if (verbose) {
+        say("Done in ", round(proc.time()[["elapsed"]] - started, 1), " seconds.")
+    }
+
+    features <- rownames(input$values)
+    fit <- new("CapeFit",
+        dag = new_dag(result$dag, features, dag, seed),
+        embedding = new_embedding(result$embedding, features, embed, seed),
+        angles = result$angles, rotary = rotary, rows = input$rows, input = input$input, seed = seed,
+        versions = run_versions())
+    dimnames(fit@angles) <- list(features, paste0("angle", seq_len(ncol(fit@angles))))
+    repeat_warnings(fit@dag)
+    fit
+}
+
+say_start <- function(values, chosen) {
+    cost <- core_estimate(ncol(values), nrow(values), chosen)
+    say("CAPE: ", nrow(values), " features x ", ncol(values), " cells, seed ", chosen[["run.seed"]],
+        "; about ", duration(cost[["seconds"]]), " on one thread and ", size(cost[["bytes"]]),
+        " of memory.")
+}
+
+run_versions <- function() {
+    build <- core_build()
+    list(capeOmics = as.character(utils::packageVersion("capeOmics")), core = build$version,
+        build_id = build$build_id, blas_kernel = build$blas_kernel)
+}
+
+repeat_warnings <- function(dag) {
+    for (text in dag@warnings) {
+        warning(text, call. = FALSE)
+    }
+}
+
+as_experiment <- function(x, assay.type) {
+    if (is(x, "SingleCellExperiment")) {
+        return(x)
+    }
+    if (is(x, "SummarizedExperiment")) {
+        return(as(x, "SingleCellExperiment"))
+    }
+    if (is.data.frame(x)) {
+        x <- as.matrix(x)
+    }
+    assays <- list(x)
+    names(assays) <- if (is.null(assay.type)) "values" else assay.type
+    SingleCellExperiment::SingleCellExperiment(assays)
+}
+
+# Edges become a rowPair, per-feature results a nested DataFrame, the fit itself metadata.
+store_fit <- function(x, fit, name) {
+    n <- nrow(x)
+    rows <- fit@rows
+    edges <- edge_table(fit@dag)
+    SingleCellExperiment::rowPair(x, name) <- S4Vectors::SelfHits(
+        rows[edges$from], rows[edges$to], nnode = n, weight = edges$weight, sign = edges$sign)
+
+    spread <- function(values) {
+        out <- rep(NA_real_, n)
+        out[rows] <- values
+        out
+    }
+    points <- fit@embedding@poincare
+    ball <- matrix(NA_real_, n, ncol(points), dimnames = list(NULL, colnames(points)))
+    ball[rows, ] <- points
+    table <- S4Vectors::DataFrame(selected = seq_len(n) %in% rows,
+        generality = spread(fit@embedding@generality), radius = spread(fit@embedding@radius),
+        pagerank = spread(fit@embedding@pagerank))
+    table$poincare <- ball
+    SummarizedExperiment::rowData(x)[[name]] <- table
+    S4Vectors::metadata(x)[[name]] <- fit
+    x
+}

@@ -1,0 +1,260 @@
+# From what the user has to what Step I reads: a dense table of the chosen features, features x cells.
+# Nothing is transposed here or later: the core takes the same memory as cells x features.
+
+# What Step I takes when there are more features than this and no choice was made.
+most_features <- 500L
+
+cape_as_input <- function(x, assay.type, subset.row, param, verbose) {
+    source <- choose_assay(x, assay.type, verbose)
+    names <- feature_names(x)
+    cells <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else colnames(x)
+    chosen <- if (is.null(subset.row)) NULL else subset_rows(subset.row, names, rownames(x))
+    if (ncol(x) < 10L || nrow(x) < 2L || (!is.null(chosen) && length(chosen) < 2L)) {
+        too_small(if (is.null(chosen)) nrow(x) else length(chosen), ncol(x))
+    }
+
+    # Counts: library sizes and doubts are over all features, whichever are chosen.
+    factors <- NULL
+    raw <- NULL
+    if (source$counts) {
+        raw <- scan_rows(source$values)
+        check_finite(raw, source, names, cells, param)
+        source$counts <- are_counts(raw, source)
+    }
+    if (source$counts) {
+        target <- as.numeric(registry_default("preprocess.target_sum"))
+        factors <- size_factors(library_sizes(source$values), target)
+    }
+    if (source$counts || is.null(raw)) {
+        scan <- scan_rows(source$values, chosen, factors)
+    } else {
+        scan <- if (is.null(chosen)) raw else raw[chosen, ]
+    }
+    if (is.null(raw)) {
+        at <- if (is.null(chosen)) seq_along(names) else chosen
+        check_finite(scan, source, names[at], cells, param, at)
+        doubt_logs(scan, source)
+    }
+    if (sum(scan$varies) < 2L) {
+        too_small(sum(scan$varies), ncol(x))
+    }
+    if (is.null(chosen)) {
+        chosen <- choose_rows(scan, ncol(x), param)
+    }
+
+    values <- read_rows(source$values, chosen, factors)
+    dimnames(values) <- list(unique_names(names, chosen), cells)
+    list(values = values, rows = chosen, input = list(
+        n_features = nrow(x), n_cells = ncol(x), assay = source$name,
+        transformation = if (is.null(factors)) "none" else
+            "counts scaled to 10,000 a cell, log1p"))
+}
+
+too_small <- function(features, cells) {
+    cape_error("needs at least 2 features with variance and 10 cells; got ", features, " and ", cells)
+}
+
+# Assays ------------------------------------------------------------------------------------------
+
+# values: in a standard form; counts: whether they are declared to be counts.
+choose_assay <- function(x, assay.type, verbose) {
+    if (!is(x, "SummarizedExperiment")) {
+        declared <- if (is.null(assay.type)) "x" else check_string(assay.type, "assay.type")
+        return(list(values = standard_form(x, "'x'"), name = declared, what = "'x'",
+            counts = declared == "counts", log = declared == "logcounts"))
+    }
+    available <- SummarizedExperiment::assayNames(x)
+    if (length(SummarizedExperiment::assays(x, withDimnames = FALSE)) == 0L) {
+        cape_error("'x' has no assays")
+    }
+    name <- assay.type
+    if (is.null(name)) {
+        name <- intersect(c("logcounts", "counts"), available)[1L]
+        if (is.na(name)) {
+            no_assay("'x' has no assay 'logcounts' or 'counts'", available)
+        }
+        if (name == "counts") {
+            message("Using assay 'counts', scaled to 10,000 a cell and log-transformed.")
+        } else if (verbose || length(available) > 1L) {
+            message("Using assay 'logcounts' as it is.")
+        }
+    }
+    if (is.numeric(name)) {
+        n <- length(SummarizedExperiment::assays(x, withDimnames = FALSE))
+        index <- check_number(name, "assay.type", 1, n, integer = TRUE)
+        name <- if (is.null(available) || !nzchar(available[index])) paste0("#", index)
+            else available[index]
+    } else {
+        index <- match(check_string(name, "assay.type"), available)
+        if (is.na(index)) {
+            no_assay(paste0("'x' has no assay ", quoted(name)), available)
+        }
+    }
+    what <- paste0("assay ", quoted(name))
+    values <- SummarizedExperiment::assay(x, index, withDimnames = FALSE)
+    list(values = standard_form(values, what), name = name, what = what,
+        counts = name == "counts", log = name == "logcounts")
+}
+
+no_assay <- function(problem, available) {
+    if (length(available) == 0L) {
+        cape_error(problem, ": its assays have no names. Name them, ",
+            "as in assayNames(x) <- \"logcounts\", or choose one by number, as in assay.type = 1")
+    }
+    cape_error(problem, "; it has ", some_of(quoted(available)),
+        ". Choose one with assay.type, as in assay.type = ", dQuote(available[1L], FALSE))
+}
+
+# Names -------------------------------------------------------------------------------------------
+
+feature_names <- function(x) {
+    names <- rownames(x)
+    if (is.null(names)) {
+        message("'x' has no row names: its features are called feature1 to feature", nrow(x), ".")
+        return(paste0("feature", seq_len(nrow(x))))
+    }
+    bad <- which(is.na(names) | !nzchar(names))
+    if (length(bad) > 0L) {
+        cape_error("row names of 'x' are missing or empty at ", some_of(bad),
+            "; every feature needs a name")
+    }
+    names
+}
+
+# Names of the chosen rows, made unique where they are not.
+unique_names <- function(names, rows) {
+    names <- names[rows]
+    twice <- unique(names[duplicated(names)])
+    if (length(twice) > 0L) {
+        message(count_of(length(twice), "feature name"), " not unique (", some_of(quoted(twice)),
+            "): told apart by a suffix, as in ", quoted(make.unique(rep(twice[1L], 2L))[2L]), ".")
+        names <- make.unique(names)
+    }
+    names
+}
+
+# Rows by name, number or flag, in the order given.
+subset_rows <- function(subset.row, names, given) {
+    n <- length(names)
+    if (is.character(subset.row)) {
+        rows <- match(subset.row, given)
+        if (anyNA(rows)) {
+            cape_error("'subset.row' names ", count_of(sum(is.na(rows)), "feature"), " of ",
+                length(rows), " that 'x' does not have: ", some_of(quoted(subset.row[is.na(rows)])))
+        }
+    } else if (is.logical(subset.row)) {
+        if (length(subset.row) != n || anyNA(subset.row)) {
+            cape_error("'subset.row' is logical with length ", length(subset.row),
+                if (anyNA(subset.row)) " and missing values", "; it needs TRUE or FALSE for each of ",
+                n, " features")
+        }
+        rows <- which(subset.row)
+    } else if (is.numeric(subset.row)) {
+        bad <- is.na(subset.row) | subset.row < 1 | subset.row > n | subset.row != round(subset.row)
+        if (any(bad)) {
+            cape_error("'subset.row' has values that are not row numbers of 'x' (1 to ", n, "): ",
+                some_of(subset.row[bad]))
+        }
+        rows <- as.integer(subset.row)
+    } else {
+        cape_error("'subset.row' is ", one_line(subset.row),
+            "; it must hold names, numbers or flags of rows, or be NULL")
+    }
+    if (anyDuplicated(rows)) {
+        cape_error("'subset.row' has features twice: ",
+            some_of(quoted(names[unique(rows[duplicated(rows)])])))
+    }
+    rows
+}
+
+choose_rows <- function(scan, n_cells, param) {
+    n <- nrow(scan)
+    if (n <= most_features) {
+        return(seq_len(n))
+    }
+    usable <- which(scan$varies)
+    take <- usable[order(-scan$variance[usable], usable)]
+    take <- sort(utils::head(take, most_features))
+    cost <- core_estimate(n_cells, length(take), settings(param))
+    message(
+        if (length(usable) > most_features) {
+            paste0("Of ", n, " features, the ", most_features, " most variable are used")
+        } else {
+            paste0("Of ", n, " features, the ", length(usable), " that vary are used")
+        },
+        " (subset.row chooses others); this will take about ", duration(cost[["seconds"]]),
+        " on one thread and ", size(cost[["bytes"]]), " of memory."
+    )
+    take
+}
+
+duration <- function(seconds) {
+    if (seconds < 1) "a second"
+        else if (seconds < 120) paste(signif(seconds, 2), "seconds")
+        else if (seconds < 7200) paste(signif(seconds / 60, 2), "minutes")
+        else paste(signif(seconds / 3600, 2), "hours")
+}
+
+size <- function(bytes) {
+    if (bytes < 1e9) paste(max(1, signif(bytes / 1e6, 2)), "MB") else paste(signif(bytes / 1e9, 2), "GB")
+}
+
+# Doubts ------------------------------------------------------------------------------------------
+
+# Infinite values are always an error, missing ones unless they are to be masked.
+check_finite <- function(scan, source, names, cells, param, at = seq_along(names)) {
+    fail <- function(which_rows, n, is_bad, kind, advice) {
+        first <- at[which_rows[1L]]
+        row <- as.vector(as.matrix(take_block(source$values, first, seq_len(ncol(source$values)))))
+        cape_error(source$what, " has ", count_of(n, paste(kind, "value")), " in ",
+            count_of(length(which_rows), "feature"), " (", some_of(quoted(names[which_rows])),
+            "), the first in cell ", quoted(cells[which(is_bad(row))[1L]]), advice)
+    }
+    bad <- which(scan$infinite > 0)
+    if (length(bad) > 0L) {
+        fail(bad, sum(scan$infinite), is.infinite, "infinite", "; values must be finite")
+    }
+    bad <- which(scan$missing > 0)
+    if (length(bad) > 0L && param@values$missing == "fail") {
+        fail(bad, sum(scan$missing), is.na, "missing",
+            "; to leave missing values out of the fit use dag = DagParam(missing = \"mask\")")
+    }
+}
+
+# Declared counts are believed when they are whole numbers, normalised with a warning when they are
+# not, and used as they are, with a warning, when they can only be something else.
+are_counts <- function(scan, source) {
+    smallest <- min(scan$min)
+    largest <- max(scan$max)
+    if (smallest < 0) {
+        warning(source$what, " holds negative values (down to ", signif(smallest, 4),
+            "), so these are not counts: used as they are, without normalisation", call. = FALSE)
+        return(FALSE)
+    }
+    n <- sum(scan$fractional)
+    if (n > 0 && largest < 30) {
+        warning(source$what, " holds ", n, " values that are not whole numbers and none above ",
+            signif(largest, 4), ", like logarithms of counts: used as they are, without another ",
+            "logarithm; if they are right as counts, normalise them first and say ",
+            "assay.type = \"logcounts\"", call. = FALSE)
+        return(FALSE)
+    }
+    if (n > 0) {
+        warning(source$what, " holds ", n, " values that are not whole numbers (the largest is ",
+            signif(largest, 6), "): normalised as counts all the same", call. = FALSE)
+    }
+    TRUE
+}
+
+doubt_logs <- function(scan, source) {
+    whole <- sum(scan$fractional) == 0 && min(scan$min) >= 0
+    largest <- max(scan$max)
+    if (whole && source$log && largest > 50) {
+        warning(source$what, " holds only whole numbers, up to ", largest, ", like counts and unlike ",
+            "logarithms: used as it is; if these are counts, use assay.type = \"counts\"",
+            call. = FALSE)
+    } else if (whole && source$name == "x" && largest > 1) {
+        message("'x' holds only whole numbers, as counts do, and is used as it is; ",
+            "assay.type = \"counts\" has counts normalised.")
+    }
+}

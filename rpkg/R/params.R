@@ -1,0 +1,190 @@
+# A setting's key in the core's registry is the step's prefix and the argument's name with
+# underscores: DagParam(batch.size) is "dag.batch_size".
+settings <- function(param) {
+    prefix <- switch(class(param)[1L], DagParam = "dag.", HyperbolicParam = "embed.",
+        RotaryParam = "rotary.")
+    settings_of(prefix, param@values)
+}
+
+settings_of <- function(prefix, values) {
+    text <- vapply(names(values), function(name) setting_text(values[[name]], name), "")
+    names(text) <- paste0(prefix, gsub(".", "_", names(values), fixed = TRUE))
+    text
+}
+
+# NA asks the core for its automatic choice: -1 for integers, NaN for doubles.
+setting_text <- function(value, name) {
+    if (!is.atomic(value) || length(value) != 1L) {
+        cape_error("'", name, "' is ", one_line(value), "; it must be a single value")
+    }
+    if (is.character(value)) {
+        value
+    } else if (is.logical(value)) {
+        if (is.na(value)) "nan" else if (value) "true" else "false"
+    } else if (is.integer(value)) {
+        if (is.na(value)) "-1" else as.character(value)
+    } else if (is.numeric(value)) {
+        if (is.na(value)) "nan" else if (value == round(value) && abs(value) < 1e15) {
+            format(value, scientific = FALSE, trim = TRUE)
+        } else {
+            formatC(value, digits = 17L, format = "g")
+        }
+    } else {
+        cape_error("'", name, "' is ", one_line(value), "; it must be a number, a flag or a string")
+    }
+}
+
+new_param <- function(class, values) {
+    param <- new(class, values = values)
+    core_check_options(settings(param))
+    param
+}
+
+# The first of `choices` if the argument was not given.
+one_of <- function(value, choices, name) {
+    if (identical(value, choices)) {
+        return(choices[1L])
+    }
+    if (!is.character(value) || length(value) != 1L || !value %in% choices) {
+        cape_error("'", name, "' is ", one_line(value), "; it must be one of ",
+            paste(dQuote(choices, FALSE), collapse = ", "))
+    }
+    value
+}
+
+#' Settings of Step I, learning the graph
+#'
+#' The defaults are those of the core's registry, [cape_defaults()]; `NA` means that the core chooses.
+#'
+#' @param sem the structural equation model. `"mlp"`: every feature is a small neural network of its
+#'   causes, gated edge by edge; weights are norms, not effects per unit. `"linear"`: for linear data.
+#'   `"paper"`: one transformation shared by all features, as in the paper, with its scale fixed.
+#'   `"literal"`: the paper's objective word for word, which collapses to the empty graph and is kept
+#'   to show that it does.
+#' @param refine whether the order and the edges are refined by held-out regressions. `NA`: for up to 20
+#'   varying features with `sem = "mlp"`.
+#' @param standardize scale features to unit variance and let their noise variances differ. Features are
+#'   always centred. Without scaling, the order that raw variances imply is used: right when noise
+#'   variances are alike, misleading when units are arbitrary. The directions of linear relations with
+#'   Gaussian noise of unknown variance cannot be identified by any method.
+#' @param lambda weight of the L1 penalty on the graph; `NA`: 0.02 for `"mlp"`, 0.1 for `"linear"` and
+#'   `"paper"`, 1 for `"literal"`. More gives fewer edges.
+#' @param threshold edges with an absolute weight of at most this are pruned; see [cape_prune()] for
+#'   other values without another fit. Not used where the graph is refined.
+#' @param epochs passes over the cells.
+#' @param constraint how acyclicity is measured: `"expm"` (the paper's) or `"logdet"`.
+#' @param missing what to do with `NA`: `"fail"`, or `"mask"`, which leaves missing values out of the
+#'   loss. Infinite values are always an error.
+#' @param l2 ridge penalty on the networks' weights.
+#' @param hidden units of a feature's network.
+#' @param batch.size,learning.rate cells in a step of the optimiser, and its peak learning rate.
+#' @param rho.growth,rho.interval,rho.max,h.tolerance the augmented Lagrangian: factor by which the
+#'   penalty grows, epochs between its updates, its largest value, and the acyclicity at which the fit
+#'   has converged.
+#' @param refine.t,refine.window,refine.hidden,refine.epochs the refinement: t statistic at which a
+#'   cause stays, positions tried to either side in the search for the order, and the units and epochs
+#'   of its regressions.
+#' @return An object of class `DagParam`.
+#' @seealso [cape_learn_dag()], [cape_fit()]
+#' @examples
+#' DagParam()
+#' DagParam(sem = "linear", threshold = 0.3)
+#' @export
+DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
+                     lambda = NA_real_, threshold = 0.2, epochs = 100L,
+                     constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.005,
+                     hidden = 10L, batch.size = 128L, learning.rate = 0.01, rho.growth = 3,
+                     rho.interval = 5L, rho.max = 1e16, h.tolerance = 1e-8, refine.t = 3,
+                     refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
+    if (!is.logical(refine) || length(refine) != 1L) {
+        cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")
+    }
+    new_param("DagParam", list(
+        sem = one_of(sem, c("mlp", "linear", "paper", "literal"), "sem"),
+        refine = if (is.na(refine)) "automatic" else if (refine) "always" else "never",
+        standardize = check_flag(standardize, "standardize"), lambda = lambda,
+        threshold = threshold, epochs = epochs,
+        constraint = one_of(constraint, c("expm", "logdet"), "constraint"),
+        missing = one_of(missing, c("fail", "mask"), "missing"), l2 = l2, hidden = hidden,
+        batch.size = batch.size, learning.rate = learning.rate, rho.growth = rho.growth,
+        rho.interval = rho.interval, rho.max = rho.max, h.tolerance = h.tolerance,
+        refine.t = refine.t, refine.window = refine.window, refine.hidden = refine.hidden,
+        refine.epochs = refine.epochs
+    ))
+}
+
+#' Settings of Step II, the hyperbolic embedding
+#'
+#' The defaults are those of the core's registry, [cape_defaults()]; `NA` means that the core chooses.
+#'
+#' @param dims dimension d of the hyperbolic space. Attention that rotates by all of it has heads of
+#'   2 d features.
+#' @param objective `"soft"`: soft positives over all path lengths, radii ranked along edges, and a
+#'   small PageRank penalty. `"literal"`: the paper's loss, which puts general features outside.
+#'   `"effect"`, `"symmetric"`: its anchor turned round, or both ways.
+#' @param optimizer `"radam"` (Riemannian Adam) or `"rsgd"` (Riemannian gradient descent).
+#' @param hop.cost an edge of weight w has length `hop.cost - log(w)`.
+#' @param soft.temperature,temperature temperatures of the targets and of the distances; `NA`: 0.25 for
+#'   8 or more dimensions, else 0.5.
+#' @param rank.weight,rank.margin,rank.temperature the ranking of radii along edges.
+#' @param generality.weight weight of the PageRank penalty; `NA`: 0.01 for `"soft"`, else 0.1.
+#' @param restart restart probability of the PageRank.
+#' @param k.hop neighbourhood of the objectives other than `"soft"`.
+#' @param epochs steps; `NA`: 500 for `"soft"`, else 1000.
+#' @param learning.rate step size; `NA`: 0.1 for `"soft"`, else 0.01.
+#' @param max.radius points are kept within this distance of the origin.
+#' @return An object of class `HyperbolicParam`.
+#' @seealso [cape_embed_dag()], [cape_fit()]
+#' @examples
+#' HyperbolicParam(dims = 16L)
+#' @export
+HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect", "symmetric"),
+                            optimizer = c("radam", "rsgd"), hop.cost = 2, soft.temperature = 3,
+                            temperature = NA_real_, rank.weight = 1, rank.margin = 0.02,
+                            rank.temperature = 0.01, generality.weight = NA_real_, restart = 0.15,
+                            k.hop = 2L, epochs = NA_integer_, learning.rate = NA_real_,
+                            max.radius = 16) {
+    new_param("HyperbolicParam", list(
+        dims = dims,
+        objective = one_of(objective, c("soft", "literal", "effect", "symmetric"), "objective"),
+        optimizer = one_of(optimizer, c("radam", "rsgd"), "optimizer"), hop.cost = hop.cost,
+        soft.temperature = soft.temperature, temperature = temperature, rank.weight = rank.weight,
+        rank.margin = rank.margin, rank.temperature = rank.temperature,
+        generality.weight = generality.weight, restart = restart, k.hop = k.hop,
+        epochs = if (is.logical(epochs) && is.na(epochs)) NA_integer_ else epochs,
+        learning.rate = learning.rate, max.radius = max.radius
+    ))
+}
+
+#' Settings of Step III, the rotary angles
+#'
+#' @param scale angles are `scale` times the coordinates in the Poincaré ball. Up to pi/4 the bounds of
+#'   the attention score hold.
+#' @return An object of class `RotaryParam`.
+#' @seealso [cape_angles()], [cape_fit()]
+#' @examples
+#' RotaryParam()
+#' @export
+RotaryParam <- function(scale = pi / 4) {
+    new_param("RotaryParam", list(scale = scale))
+}
+
+#' @export
+as.list.CapeParam <- function(x, ...) x@values
+
+#' @rdname CapeParam-class
+#' @param object a parameter object.
+#' @importMethodsFrom methods show
+#' @export
+setMethod("show", "CapeParam", function(object) {
+    default <- do.call(class(object), list())@values
+    cat(class(object), " (* not the default)\n", sep = "")
+    for (name in names(object@values)) {
+        value <- object@values[[name]]
+        text <- if (is.character(value)) value
+            else if (is.na(value)) "automatic"
+            else format(value, digits = 7L)
+        changed <- !isTRUE(all.equal(value, default[[name]], tolerance = 0))
+        cat(sprintf(" %s %-18s %s\n", if (changed) "*" else " ", name, text))
+    }
+})

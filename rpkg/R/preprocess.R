@@ -1,0 +1,79 @@
+#' From counts to a table for learning
+#'
+#' Drops cells with few detected features and then features detected in few cells, scales every cell to
+#' a common library size, and takes log1p. A sparse assay stays sparse, a delayed one delayed.
+#' [cape_fit()] does the normalisation by itself, without the filters.
+#'
+#' @param x a SummarizedExperiment, SingleCellExperiment, or a matrix of counts, features x cells.
+#' @param ... not used.
+#' @param min.features,min.cells drop cells with fewer detected features, and features detected in fewer
+#'   cells.
+#' @param target.sum library size to which cells are scaled.
+#' @param n.hvgs keep this many most variable features; `NULL` keeps all.
+#' @param assay.type name of the assay with the counts.
+#' @param name of the new assay.
+#' @return `x` with the kept features and cells, and the new assay; a matrix of the kept features and
+#' cells if `x` is one.
+#' @examples
+#' counts <- cape_simulate_data(cape_simulate_dag(20, seed = 1), 50, counts = TRUE, seed = 2)
+#' sce <- SingleCellExperiment::SingleCellExperiment(list(counts = counts))
+#' cape_preprocess(sce, min.features = 5, n.hvgs = 10)
+#' @export
+cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.sum = 1e4,
+                            n.hvgs = NULL, assay.type = "counts", name = "logcounts") {
+    if (...length() > 0L) {
+        cape_error("cape_preprocess() has no such argument: ", some_of(quoted(...names())))
+    }
+    check_number(min.features, "min.features", 0)
+    check_number(min.cells, "min.cells", 0)
+    check_number(target.sum, "target.sum", .Machine$double.xmin)
+    experiment <- is(x, "SummarizedExperiment")
+    source <- choose_assay(x, if (experiment) assay.type else "counts", verbose = FALSE)
+    values <- source$values
+    names <- if (is.null(rownames(x))) paste0("feature", seq_len(nrow(x))) else rownames(x)
+    cell_names <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else colnames(x)
+    scan <- scan_rows(values)
+    check_finite(scan, source, names, cell_names, DagParam())
+    negative <- which(scan$min < 0)
+    if (length(negative) > 0L) {
+        cape_error(source$what, " has negative values in ", count_of(length(negative), "feature"), " (",
+            some_of(quoted(names[negative])), "); counts are not negative")
+    }
+
+    cells <- which(detected(values, 2L) >= min.features)
+    rows <- which(detected(values[, cells, drop = FALSE], 1L) >= min.cells)
+    if (length(cells) < 2L || length(rows) < 2L) {
+        cape_error(count_of(length(cells), "cell"), " with at least ", min.features,
+            " detected features and ", count_of(length(rows), "feature"), " detected in at least ",
+            min.cells, " of them are left; 2 of each are needed. Lower min.features or min.cells")
+    }
+    values <- values[rows, cells, drop = FALSE]
+    factors <- size_factors(library_sizes(values), target.sum)
+    if (!is.null(n.hvgs)) {
+        check_number(n.hvgs, "n.hvgs", 2, length(rows), integer = TRUE)
+        variance <- scan_rows(values, NULL, factors)$variance
+        keep <- sort(utils::head(order(-variance, seq_along(rows)), n.hvgs))
+        values <- values[keep, , drop = FALSE]
+        rows <- rows[keep]
+    }
+    values <- if (is(values, "DelayedMatrix")) {
+        log1p(BiocGenerics::t(BiocGenerics::t(values) * factors))
+    } else {
+        normalize_block(values, factors)
+    }
+    if (!experiment) {
+        return(values)
+    }
+    x <- x[rows, cells]
+    SummarizedExperiment::assay(x, name, withDimnames = FALSE) <- values
+    x
+}
+
+# How many values above 0 each row (1) or column (2) has.
+detected <- function(x, margin) {
+    blocks <- lapply(cell_blocks(x), function(cells) {
+        positive <- take_block(x, NULL, cells) > 0
+        if (margin == 1L) Matrix::rowSums(positive) else Matrix::colSums(positive)
+    })
+    as.numeric(if (margin == 1L) Reduce(`+`, blocks, 0) else unlist(blocks))
+}

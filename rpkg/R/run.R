@@ -1,0 +1,84 @@
+# Seed, threads and progress: what every long call takes.
+
+# With NULL one integer is drawn from R's stream, so that set.seed() works; otherwise R's stream is
+# left alone.
+run_seed <- function(seed) {
+    if (is.null(seed)) {
+        return(sample.int(.Machine$integer.max, 1L))
+    }
+    as.integer(check_number(seed, "seed", 0, .Machine$integer.max, integer = TRUE))
+}
+
+# NULL: as many as this process may use, by its affinity mask, OMP_NUM_THREADS and the cgroup's quota.
+run_threads <- function(num.threads) {
+    if (is.null(num.threads)) {
+        limits <- c(core_cpus(), omp_threads(), cgroup_cpus())
+        return(max(1L, min(limits, na.rm = TRUE)))
+    }
+    as.integer(check_number(num.threads, "num.threads", 1, 1024, integer = TRUE))
+}
+
+omp_threads <- function() {
+    n <- suppressWarnings(as.integer(sub(",.*", "", Sys.getenv("OMP_NUM_THREADS"))))
+    if (is.na(n) || n < 1L) NA_integer_ else n
+}
+
+cgroup_cpus <- function(file = "/sys/fs/cgroup/cpu.max") {
+    if (!file.exists(file)) {
+        return(NA_integer_)
+    }
+    parts <- suppressWarnings(as.numeric(strsplit(readLines(file, 1L), " ", fixed = TRUE)[[1L]]))
+    if (anyNA(parts) || length(parts) != 2L) NA_integer_ else as.integer(ceiling(parts[1L] / parts[2L]))
+}
+
+run_settings <- function(seed, num.threads) {
+    c(run.seed = as.character(seed), run.threads = as.character(run_threads(num.threads)))
+}
+
+# message(), and whether anybody listens: FALSE under suppressMessages().
+say <- function(...) {
+    note <- simpleMessage(paste0(..., "\n"))
+    withRestarts(
+        {
+            signalCondition(note)
+            cat(conditionMessage(note), file = stderr())
+            TRUE
+        },
+        muffleMessage = function() FALSE
+    )
+}
+
+# Runs call(progress) with a function that draws progress bars, one after the other for the stages of
+# the run, or with NULL. suspendInterrupts(): the glue looks for Ctrl-C itself, between the redraws.
+with_progress <- function(verbose, call) {
+    if (!verbose) {
+        return(call(NULL))
+    }
+    home <- environment()
+    bar <- NULL
+    stage_shown <- ""
+    finish <- function() {
+        if (!is.null(bar)) {
+            cli::cli_progress_done(id = bar, .envir = home)
+            bar <<- NULL
+        }
+    }
+    on.exit(finish())
+    labels <- c(dag = "Step I: learning the graph", dag.refine = "Step I: refining the graph",
+        embed = "Step II: embedding the graph")
+    progress <- function(stage, step, total, loss, constraint) suspendInterrupts({
+        if (stage != stage_shown) {
+            finish()
+            label <- if (stage %in% names(labels)) labels[[stage]] else stage
+            bar <<- cli::cli_progress_bar(label, total = if (total > 0) total else NA,
+                format = if (total > 0) {
+                    "{cli::pb_name}{cli::pb_bar} {cli::pb_percent}, ETA {cli::pb_eta}"
+                } else {
+                    "{cli::pb_name}{cli::pb_spin} {cli::pb_current}, {cli::pb_elapsed}"
+                }, clear = FALSE, .auto_close = FALSE, .envir = home)
+            stage_shown <<- stage
+        }
+        cli::cli_progress_update(set = step, id = bar, .envir = home)
+    })
+    call(progress)
+}

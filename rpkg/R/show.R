@@ -1,0 +1,143 @@
+# Printing: what an analyst wants to know first.
+
+number <- function(x) formatC(x, digits = 3L, format = "g")
+
+range_text <- function(weights) {
+    off <- abs(weights[row(weights) != col(weights)])
+    off <- off[off > 0]
+    if (length(off) == 0L) "all 0" else paste(number(min(off)), "to", number(max(off)))
+}
+
+edge_lines <- function(dag, n) {
+    edges <- cape_edges(dag)
+    if (nrow(edges) == 0L) {
+        return(character())
+    }
+    shown <- utils::head(edges, n)
+    lines <- paste0("  ", format(shown$from), " -> ", format(shown$to), "  ",
+        formatC(shown$weight, digits = 3L, format = "g", flag = "#"))
+    c("strongest edges:", lines,
+        if (nrow(edges) > n) paste0("  and ", nrow(edges) - n, " more, see cape_edges()"))
+}
+
+dag_lines <- function(dag) {
+    n <- length(dag)
+    info <- dag@info
+    n_edges <- length(dag@adjacency@x)
+    density <- if (n > 1L) n_edges / (n * (n - 1) / 2) else 0
+    c(
+        paste0("edges: ", n_edges, " among ", count_of(n, "feature"), " (density ",
+            number(100 * density), " % of ", n * (n - 1) / 2, " pairs)",
+            if (!info$acyclic) ", WITH A CYCLE"),
+        if (info$learned) c(
+            paste0("|weights| before pruning: ", range_text(dag@weights)),
+            paste0("model: ", dag@param@values$sem, ", lambda ", number(info$lambda), ", ",
+                if (info$refined) "refined by held-out tests" else paste0("pruned at ",
+                    number(info$threshold), ", not refined")),
+            paste0("acyclicity h ", number(info$h), ": ",
+                if (info$converged) "converged" else "NOT converged (try more epochs)")
+        ),
+        if (info$n_removed_for_acyclicity > 0) {
+            paste0("edges removed to break cycles: ", info$n_removed_for_acyclicity)
+        },
+        if (length(dag@constant) > 0L) {
+            paste0("without variance, so without edges: ", some_of(dag@constant))
+        }
+    )
+}
+
+general_lines <- function(embedding, n) {
+    top <- utils::head(sort(embedding@generality, decreasing = TRUE), n)
+    c("most general features (generality 1 - |e|):",
+        paste0("  ", format(names(top)), "  ", formatC(top, digits = 3L, format = "f")))
+}
+
+#' @rdname CapeDag-class
+#' @export
+setMethod("show", "CapeDag", function(object) {
+    cat("CapeDag, A[m, n] = m -> n\n")
+    writeLines(c(dag_lines(object), edge_lines(object, 5L)))
+})
+
+#' @rdname CapeEmbedding-class
+#' @param object a `CapeEmbedding`.
+#' @export
+setMethod("show", "CapeEmbedding", function(object) {
+    cat("CapeEmbedding: ", count_of(length(object@features), "feature"), " in ",
+        ncol(object@poincare), " dimensions\n", sep = "")
+    writeLines(c(
+        paste0("radius: ", number(min(object@radius)), " to ", number(max(object@radius)),
+            if (object@info$n_clamped > 0) paste0(", held at the largest ", object@info$n_clamped,
+                " times")),
+        if (!object@info$converged) "the loss was still moving at the last epoch",
+        general_lines(object, 5L)))
+})
+
+fit_lines <- function(fit, n) {
+    input <- fit@input
+    c(
+        paste0("input: ", length(fit), " of ", input$n_features, " features x ", input$n_cells,
+            " cells, ", if (input$assay == "x") "a matrix" else paste("assay", quoted(input$assay)),
+            if (input$transformation == "none") " as it is" else paste0(" (", input$transformation, ")")),
+        dag_lines(fit@dag),
+        edge_lines(fit@dag, n),
+        paste0("embedding: ", ncol(fit@embedding@poincare), " dimensions, radius ",
+            number(min(fit@embedding@radius)), " to ", number(max(fit@embedding@radius))),
+        general_lines(fit@embedding, n),
+        paste0("seed ", fit@seed, ", core ", fit@versions$core, " (", fit@versions$build_id, "), BLAS ",
+            fit@versions$blas_kernel)
+    )
+}
+
+#' @rdname CapeFit-class
+#' @export
+setMethod("show", "CapeFit", function(object) {
+    cat("CapeFit, A[m, n] = m -> n\n")
+    writeLines(fit_lines(object, 5L))
+})
+
+#' Summaries
+#'
+#' @param object a [CapeFit-class] or [CapeDag-class].
+#' @param n how many features and edges to show.
+#' @param ... not used.
+#' @return A DataFrame with a row for every feature, invisibly: numbers of causes and effects, the
+#' strongest of each and, for a fit, generality, radius and PageRank. A text is printed.
+#' @examples
+#' summary(cape_simulate_dag(8, seed = 1))
+#' @name summaries
+#' @aliases summary,CapeDag-method summary,CapeFit-method
+NULL
+
+#' @rdname summaries
+#' @importMethodsFrom S4Vectors summary
+#' @export
+setMethod("summary", "CapeDag", function(object, n = 10L, ...) {
+    writeLines(c(dag_lines(object), edge_lines(object, n)))
+    invisible(feature_table(object))
+})
+
+#' @rdname summaries
+#' @export
+setMethod("summary", "CapeFit", function(object, n = 10L, ...) {
+    writeLines(fit_lines(object, n))
+    table <- feature_table(object@dag)
+    table$generality <- object@embedding@generality
+    table$radius <- object@embedding@radius
+    table$pagerank <- object@embedding@pagerank
+    invisible(table)
+})
+
+feature_table <- function(dag) {
+    a <- abs(dag@adjacency)
+    strongest <- function(a) {
+        edges <- as(a, "TsparseMatrix")
+        out <- rep(NA_character_, ncol(a))
+        rising <- order(edges@x)
+        out[edges@j[rising] + 1L] <- dag@features[edges@i[rising] + 1L]
+        out
+    }
+    S4Vectors::DataFrame(causes = as.integer(Matrix::colSums(a > 0)),
+        effects = as.integer(Matrix::rowSums(a > 0)), strongest_cause = strongest(a),
+        strongest_effect = strongest(Matrix::t(a)), row.names = dag@features)
+}

@@ -1,0 +1,96 @@
+// Step I: learning a DAG, graphs that the user brings, pruning.
+#include "glue.hpp"
+
+using namespace capeomics;
+
+namespace {
+
+using Fill = cape_status (*)(double *, int64_t, int64_t, const cape_dag *);
+
+arma::mat square(Fill fill, int64_t n, const cape_dag *dag) {
+  arma::mat out(n, n);
+  check(fill(out.memptr(), n, n, dag));
+  return out;
+}
+
+} // namespace
+
+Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
+  using Rcpp::_;
+  cape_dag_info info{};
+  info.struct_size = sizeof info;
+  check(cape_dag_describe(&info, dag));
+  const int64_t n = info.n_nodes;
+  const std::size_t n_edges = static_cast<std::size_t>(info.n_edges);
+
+  std::vector<int64_t> from(n_edges), to(n_edges);
+  Rcpp::NumericVector weight(n_edges);
+  check(cape_dag_edges(from.data(), to.data(), weight.begin(), info.n_edges, dag));
+
+  std::vector<int64_t> order(info.acyclic ? static_cast<std::size_t>(n) : 0);
+  if (info.acyclic)
+    check(cape_dag_order(order.data(), n, dag));
+
+  Rcpp::List out = Rcpp::List::create(
+      _["from"] = one_based(from), _["to"] = one_based(to), _["weight"] = weight,
+      _["order"] = one_based(order),
+      _["info"] = Rcpp::List::create(
+          _["learned"] = info.learned != 0, _["acyclic"] = info.acyclic != 0,
+          _["converged"] = info.converged != 0, _["refined"] = info.refined != 0, _["h"] = info.h,
+          _["lambda"] = info.lambda, _["threshold"] = info.threshold,
+          _["effective_threshold"] = info.effective_threshold,
+          _["n_removed_for_acyclicity"] = static_cast<double>(info.n_removed_for_acyclicity)));
+  if (!info.learned)
+    return out;
+
+  out["weights"] = square(cape_dag_weights, n, dag);
+  out["sign"] = square(cape_dag_sign, n, dag);
+  out["statistic"] = info.refined ? square(cape_dag_statistic, n, dag) : arma::mat();
+  arma::mat history(info.n_epochs, 7);
+  check(cape_dag_history(history.memptr(), info.n_epochs, 7, dag));
+  out["history"] = history;
+  Rcpp::NumericVector center(n), scale(n);
+  check(cape_dag_scaling(center.begin(), scale.begin(), n, dag));
+  out["center"] = center;
+  out["scale"] = scale;
+  std::vector<int64_t> constant(static_cast<std::size_t>(info.n_constant));
+  check(cape_dag_constant(constant.data(), info.n_constant, dag));
+  out["constant"] = one_based(constant);
+  Rcpp::CharacterVector warnings(info.n_warnings);
+  for (int64_t i = 0; i < info.n_warnings; ++i) {
+    const char *text = nullptr;
+    check(cape_dag_warning(&text, dag, i));
+    warnings[i] = text;
+  }
+  out["warnings"] = warnings;
+  return out;
+}
+
+// assay: features x cells.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List core_learn_dag(const arma::mat &assay, const Rcpp::CharacterVector &settings,
+                          SEXP progress) {
+  const Options options(settings, progress);
+  const cape_matrix_view x = table_view(assay);
+  Dag dag;
+  check(cape_dag_learn(dag.out(), &x, options.get()));
+  return dag_to_list(dag.get());
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List core_describe_graph(int n, const Rcpp::IntegerVector &from,
+                               const Rcpp::IntegerVector &to, const Rcpp::NumericVector &weight) {
+  Dag dag;
+  make_graph(dag, n, from, to, weight);
+  return dag_to_list(dag.get());
+}
+
+// The graph of `adjacency` (signed; zeros are no edges) cut at tau.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List core_prune(const arma::mat &adjacency, double tau) {
+  const cape_matrix_view a = view(adjacency);
+  Dag whole, pruned;
+  check(cape_dag_from_adjacency(whole.out(), &a));
+  check(cape_dag_prune(pruned.out(), whole.get(), tau));
+  return dag_to_list(pruned.get());
+}

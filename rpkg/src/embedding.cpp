@@ -1,0 +1,35 @@
+// Step II: the embedding of a graph.
+#include "glue.hpp"
+
+using namespace capeomics;
+
+Rcpp::List capeomics::embedding_to_list(const cape_embedding *embedding) {
+  using Rcpp::_;
+  cape_embedding_info info{};
+  info.struct_size = sizeof info;
+  check(cape_embedding_describe(&info, embedding));
+  const int64_t n = info.n_nodes, d = info.n_dims;
+  arma::mat hyperboloid(n, d + 1), poincare(n, d), history(info.n_epochs, 5);
+  check(cape_embedding_hyperboloid(hyperboloid.memptr(), n, d + 1, embedding));
+  check(cape_embedding_poincare(poincare.memptr(), n, d, embedding));
+  check(cape_embedding_history(history.memptr(), info.n_epochs, 5, embedding));
+  Rcpp::NumericVector generality(n), radius(n), pagerank(n);
+  check(cape_embedding_nodes(generality.begin(), radius.begin(), pagerank.begin(), n, embedding));
+  return Rcpp::List::create(
+      _["hyperboloid"] = hyperboloid, _["poincare"] = poincare, _["generality"] = generality,
+      _["radius"] = radius, _["pagerank"] = pagerank, _["history"] = history,
+      _["info"] = Rcpp::List::create(_["converged"] = info.converged != 0,
+                                     _["n_clamped"] = static_cast<double>(info.n_clamped)));
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List core_embed(int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
+                      const Rcpp::NumericVector &weight, const Rcpp::CharacterVector &settings,
+                      SEXP progress) {
+  const Options options(settings, progress);
+  Dag dag;
+  make_graph(dag, n, from, to, weight);
+  Embedding embedding;
+  check(cape_embedding_fit(embedding.out(), dag.get(), options.get()));
+  return embedding_to_list(embedding.get());
+}

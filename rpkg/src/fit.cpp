@@ -1,0 +1,34 @@
+// Steps I to III in one call, and what they will cost.
+#include "glue.hpp"
+
+using namespace capeomics;
+
+// assay: features x cells.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List core_fit(const arma::mat &assay, const Rcpp::CharacterVector &settings, SEXP progress) {
+  using Rcpp::_;
+  const Options options(settings, progress);
+  const cape_matrix_view x = table_view(assay);
+  Result result;
+  check(cape_fit(result.out(), &x, options.get()));
+  const cape_dag *dag = nullptr;
+  const cape_embedding *embedding = nullptr;
+  check(cape_result_dag(&dag, result.get()));
+  check(cape_result_embedding(&embedding, result.get()));
+  cape_embedding_info info{};
+  info.struct_size = sizeof info;
+  check(cape_embedding_describe(&info, embedding));
+  arma::mat angles(info.n_nodes, info.n_dims);
+  check(cape_result_angles(angles.memptr(), info.n_nodes, info.n_dims, result.get()));
+  return Rcpp::List::create(_["dag"] = dag_to_list(dag),
+                            _["embedding"] = embedding_to_list(embedding), _["angles"] = angles);
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::NumericVector core_estimate(double n, double m, const Rcpp::CharacterVector &settings) {
+  const Options options(settings, R_NilValue);
+  double bytes = 0, seconds = 0;
+  check(cape_estimate(&bytes, &seconds, static_cast<int64_t>(n), static_cast<int64_t>(m),
+                      options.get()));
+  return Rcpp::NumericVector::create(Rcpp::_["bytes"] = bytes, Rcpp::_["seconds"] = seconds);
+}

@@ -1,0 +1,62 @@
+#include "glue.hpp"
+
+namespace capeomics {
+namespace {
+
+void check_interrupt(void *) { R_CheckUserInterrupt(); }
+
+} // namespace
+
+void check(cape_status status) {
+  if (status == CAPE_OK)
+    return;
+  if (status == CAPE_CANCELLED)
+    throw Rcpp::internal::InterruptedException();
+  Rcpp::Function signal = Rcpp::Environment::namespace_env("capeOmics")["signal_core_error"];
+  signal(cape_status_name(status), cape_last_error());
+}
+
+Options::Options(const Rcpp::CharacterVector &settings, SEXP progress) : progress_(progress) {
+  check(cape_options_new(options_.out()));
+  const Rcpp::CharacterVector keys = settings.size() > 0
+                                         ? Rcpp::CharacterVector(settings.names())
+                                         : Rcpp::CharacterVector();
+  for (R_xlen_t i = 0; i < settings.size(); ++i)
+    check(cape_options_set_text(options_.get(), keys[i], settings[i]));
+  check(cape_options_set_progress(options_.get(), on_progress, this));
+}
+
+int Options::on_progress(const cape_progress *p, void *self) {
+  if (!R_ToplevelExec(check_interrupt, nullptr))
+    return 1;
+  SEXP &fun = static_cast<Options *>(self)->progress_;
+  if (Rf_isNull(fun))
+    return 0;
+  SEXP call = PROTECT(Rf_allocVector(LANGSXP, 6)), at = call;
+  SETCAR(at, fun);
+  SETCAR(at = CDR(at), Rf_mkString(p->stage));
+  SETCAR(at = CDR(at), Rf_ScalarReal(static_cast<double>(p->step)));
+  SETCAR(at = CDR(at), Rf_ScalarReal(static_cast<double>(p->total)));
+  SETCAR(at = CDR(at), Rf_ScalarReal(p->loss));
+  SETCAR(CDR(at), Rf_ScalarReal(p->constraint));
+  int failed = 0;
+  R_tryEvalSilent(call, R_GlobalEnv, &failed);
+  UNPROTECT(1);
+  if (failed)
+    fun = R_NilValue; // a display that does not work is no reason to lose the fit
+  return 0;
+}
+
+void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
+                const Rcpp::NumericVector &weight) {
+  const std::size_t n_edges = static_cast<std::size_t>(weight.size());
+  std::vector<int64_t> a(n_edges), b(n_edges);
+  for (std::size_t e = 0; e < n_edges; ++e) {
+    a[e] = from[e] - 1;
+    b[e] = to[e] - 1;
+  }
+  check(cape_dag_from_edges(out.out(), n, a.data(), b.data(), weight.begin(),
+                            static_cast<int64_t>(n_edges)));
+}
+
+} // namespace capeomics

@@ -1,0 +1,80 @@
+// What the glue files share: calls into the C interface, its handles, its options, and views of R
+// matrices. The core is seen through cape/cape.h alone.
+#ifndef CAPEOMICS_GLUE_HPP
+#define CAPEOMICS_GLUE_HPP
+
+#include <RcppArmadillo.h>
+#include <cape/cape.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace capeomics {
+
+// Turns a failure into an R error of class capeError, and a cancellation into R's interrupt. Both
+// leave by C++ unwinding, so that handles are freed.
+void check(cape_status status);
+
+template <class T, void (*Free)(T *)> class Handle {
+public:
+  T **out() { return &pointer_; }
+  const T *get() const { return pointer_; }
+  T *get() { return pointer_; }
+  Handle() = default;
+  Handle(const Handle &) = delete;
+  Handle &operator=(const Handle &) = delete;
+  ~Handle() { Free(pointer_); }
+
+private:
+  T *pointer_ = nullptr;
+};
+using Dag = Handle<cape_dag, cape_dag_free>;
+using Embedding = Handle<cape_embedding, cape_embedding_free>;
+using Result = Handle<cape_result, cape_result_free>;
+
+// The core's options, set from a named character vector, and R's side of the progress callback:
+// it looks for an interrupt and, if `progress` is a function, calls it. No R error or interrupt may
+// jump over the core's frames, so both happen inside a top-level context of their own.
+class Options {
+public:
+  Options(const Rcpp::CharacterVector &settings, SEXP progress);
+  const cape_options *get() const { return options_.get(); }
+
+private:
+  static int on_progress(const cape_progress *progress, void *self);
+  Handle<cape_options, cape_options_free> options_;
+  SEXP progress_;
+};
+
+// An R matrix as it is.
+inline cape_matrix_view view(const arma::mat &x) {
+  return CAPE_MATRIX_VIEW(x.memptr(), static_cast<int64_t>(x.n_rows),
+                          static_cast<int64_t>(x.n_cols));
+}
+// The only place where an assay (features x cells, column-major) becomes the core's table
+// (observations x features): the same memory, read as row-major.
+inline cape_matrix_view table_view(const arma::mat &assay) {
+  cape_matrix_view v = view(assay);
+  std::swap(v.n_rows, v.n_cols);
+  v.layout = CAPE_ROW_MAJOR;
+  return v;
+}
+
+// A graph on n nodes from the 1-based ends of its edges.
+void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
+                const Rcpp::NumericVector &weight);
+
+// Everything that a handle knows, as plain R data.
+Rcpp::List dag_to_list(const cape_dag *dag);
+Rcpp::List embedding_to_list(const cape_embedding *embedding);
+
+inline Rcpp::IntegerVector one_based(const std::vector<int64_t> &numbers) {
+  Rcpp::IntegerVector out(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    out[i] = static_cast<int>(numbers[i]) + 1;
+  return out;
+}
+
+} // namespace capeomics
+#endif
