@@ -59,22 +59,26 @@ attend <- function(query, key, value, angles, heads, mask, scale = NULL, num.thr
         c(run.threads = as.character(run_threads(num.threads))))
     if (!is.null(v)) {
         out <- aperm(array(out, dim(q)[c(2L, 1L, 3L)]), c(2L, 1L, 3L))
-        dimnames(out) <- list(rownames(query), colnames(value), NULL)
+        out <- named(out, list(rownames(query), colnames(value), NULL))
         return(if (length(dim(query)) == 3L) out else matrix_of(out))
     }
     out <- aperm(array(out, c(dim(k)[1L], dim(q)[1L], heads, dim(q)[3L])), c(2L, 1L, 3L, 4L))
-    dimnames(out) <- list(rownames(query), rownames(key), NULL, NULL)
-    batched <- length(dim(query)) == 3L
-    if (batched) {
+    out <- named(out, list(rownames(query), rownames(key), NULL, NULL))
+    if (length(dim(query)) == 3L) {
         out
     } else if (heads > 1) {
-        array(out, dim(out)[1:3], dimnames(out)[1:3])
+        named(array(out, dim(out)[1:3]), dimnames(out)[1:3])
     } else {
         matrix_of(out)
     }
 }
 
-matrix_of <- function(x) matrix(x, dim(x)[1L], dim(x)[2L], dimnames = dimnames(x)[1:2])
+named <- function(x, names) {
+    if (!all(vapply(names, is.null, NA))) dimnames(x) <- names
+    x
+}
+
+matrix_of <- function(x) named(matrix(x, dim(x)[1L], dim(x)[2L]), dimnames(x)[1:2])
 
 # tokens x D x batch.
 tokens <- function(x, name) {

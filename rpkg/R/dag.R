@@ -60,7 +60,9 @@ cape_prune <- function(x, tau) {
     dag@info$acyclic <- info$acyclic
     dag@info$threshold <- tau
     dag@info$effective_threshold <- if (length(result$weight) > 0L) min(abs(result$weight)) else tau
-    dag@info$n_removed_for_acyclicity <- sum(abs(signed) > tau) - length(result$weight)
+    dag@info$n_removed_for_acyclicity <- as.numeric(sum(abs(signed) > tau) - length(result$weight))
+    dag@info$refined <- FALSE
+    dag@statistic <- matrix(0, 0L, 0L)
     dag
 }
 
@@ -105,8 +107,22 @@ history_table <- function(history, names) {
     S4Vectors::DataFrame(history)
 }
 
-# The core counts columns from 0 or names them by number; users know names.
-name_columns <- function(text, features) text
+# The core's sentences name columns by number at their end, "...: 3, 7 (counted from 1)."; users know
+# names, and options by their R names.
+name_columns <- function(text, features) {
+    numbered <- endsWith(text, "(counted from 1).")
+    text[numbered] <- vapply(text[numbered], function(sentence) {
+        start <- regexpr(":[^:]*$", sentence)
+        list <- sub(" (counted from 1)", "", substring(sentence, start), fixed = TRUE)
+        numbers <- gregexpr("[0-9]+", list)
+        regmatches(list, numbers) <- lapply(regmatches(list, numbers), function(column) {
+            quoted(features[as.integer(column)])
+        })
+        paste0(substring(sentence, 1L, start - 1L), list)
+    }, "", USE.NAMES = FALSE)
+    text <- gsub("column", "feature", text, fixed = TRUE)
+    gsub("\\b(h|refine)_(tolerance|t)\\b", "\\1.\\2", text)
+}
 
 # From what the user brings -----------------------------------------------------------------------
 

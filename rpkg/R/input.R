@@ -69,7 +69,8 @@ choose_assay <- function(x, assay.type, verbose) {
     }
     name <- assay.type
     if (is.null(name)) {
-        name <- intersect(c("logcounts", "counts"), available)[1L]
+        known <- c("logcounts", "counts")
+        name <- known[known %in% available][1L]
         if (is.na(name)) {
             no_assay("'x' has no assay 'logcounts' or 'counts'", available)
         }

@@ -24,11 +24,7 @@ setting_text <- function(value, name) {
     } else if (is.integer(value)) {
         if (is.na(value)) "-1" else as.character(value)
     } else if (is.numeric(value)) {
-        if (is.na(value)) "nan" else if (value == round(value) && abs(value) < 1e15) {
-            format(value, scientific = FALSE, trim = TRUE)
-        } else {
-            formatC(value, digits = 17L, format = "g")
-        }
+        if (is.na(value)) "nan" else sprintf("%.17g", value)
     } else {
         cape_error("'", name, "' is ", one_line(value), "; it must be a number, a flag or a string")
     }

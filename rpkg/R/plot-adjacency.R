@@ -19,20 +19,23 @@ cape_plot_adjacency <- function(x, true = NULL) {
     }
     guide <- if (is.null(truth)) estimate else truth
     order <- if (length(guide@order) > 0L) guide@order else guide@features
-    cells <- adjacency_cells(estimate, "estimated")
-    if (!is.null(truth)) {
-        cells <- rbind(adjacency_cells(truth, "true"), cells)
-    }
-    cells$panel <- factor(cells$panel, unique(cells$panel))
+    panels <- c(if (!is.null(truth)) "true", "estimated")
+    cells <- rbind(if (!is.null(truth)) adjacency_cells(truth, "true"), adjacency_cells(estimate, "estimated"))
+    cells$panel <- factor(cells$panel, panels)
     cells$from <- factor(cells$from, rev(order))
     cells$to <- factor(cells$to, order)
     n <- length(order)
     limit <- if (nrow(cells) > 0L) max(abs(cells$weight)) else 1
     names <- if (n <= 40L) ggplot2::waiver() else NULL
 
-    ggplot2::ggplot(cells, ggplot2::aes(.data$to, .data$from, fill = .data$weight)) +
+    # A graph without edges has its panel too.
+    frame <- data.frame(panel = factor(panels, panels), from = factor(order[1L], rev(order)),
+        to = factor(order[1L], order))
+
+    ggplot2::ggplot(cells, ggplot2::aes(.data$to, .data$from)) +
+        ggplot2::geom_blank(data = frame) +
         ggplot2::geom_abline(slope = -1, intercept = n + 1, colour = "grey75", linetype = "dotted") +
-        ggplot2::geom_tile() +
+        ggplot2::geom_tile(ggplot2::aes(fill = .data$weight)) +
         ggplot2::facet_wrap(ggplot2::vars(.data$panel), drop = FALSE) +
         ggplot2::scale_fill_gradient2("weight", low = "#2166AC", mid = "white", high = "#B2182B",
             limits = c(-limit, limit)) +

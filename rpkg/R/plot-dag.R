@@ -7,26 +7,27 @@
 #' @param x a [CapeFit-class], [CapeDag-class], SingleCellExperiment from [cape_fit()], square matrix or
 #'   igraph.
 #' @param max.edges how many edges to draw, the strongest first.
-#' @param isolated whether to draw features without edges.
+#' @param isolated whether to draw features without edges; `NULL`: if there are at most 30 features.
 #' @return A ggplot.
 #' @examples
 #' cape_plot_dag(cape_simulate_dag(10, seed = 1))
 #' @export
-cape_plot_dag <- function(x, max.edges = 40L, isolated = length(dag) <= 30L) {
+cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL) {
     dag <- as_dag(x, "x")
     check_number(max.edges, "max.edges", 1, integer = TRUE)
-    check_flag(isolated, "isolated")
+    isolated <- if (is.null(isolated)) length(dag) <= 30L else check_flag(isolated, "isolated")
     edges <- as.data.frame(cape_edges(dag))
     shown <- utils::head(edges, max.edges)
     linked <- dag@features[dag@features %in% c(shown$from, shown$to)]
     alone <- if (isolated) setdiff(dag@features, linked) else character()
     nodes <- place_nodes(linked, alone, shown)
 
-    arrows <- data.frame(shown,
-        x = nodes$x[match(shown$from, nodes$name)], y = nodes$y[match(shown$from, nodes$name)],
-        xend = nodes$x[match(shown$to, nodes$name)], yend = nodes$y[match(shown$to, nodes$name)])
-    arrows <- shorten(arrows, 0.26)
-    arrows$effect <- sign_label(arrows$sign)
+    # Names are printed so large that the widest row of them fits a page.
+    wide <- diff(range(nodes$x - nodes$width / 2, nodes$x + nodes$width / 2))
+    high <- diff(range(nodes$y)) + 1
+    size <- max(1.5, min(3.2, 3.2 * 90 / wide))
+    box <- 0.018 * high * size / 3.2
+    arrows <- arrows_between(shown, nodes, box)
     caption <- c(
         if (nrow(edges) > nrow(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"),
         if (length(dag) > nrow(nodes)) paste0(length(dag) - nrow(nodes), " of ", length(dag),
@@ -35,14 +36,15 @@ cape_plot_dag <- function(x, max.edges = 40L, isolated = length(dag) <= 30L) {
     ggplot2::ggplot() +
         ggplot2::geom_segment(ggplot2::aes(.data$x, .data$y, xend = .data$xend, yend = .data$yend,
             colour = .data$effect, linewidth = abs(.data$weight)), arrows,
-            arrow = grid::arrow(length = grid::unit(2.2, "mm"), type = "closed"),
-            linejoin = "mitre", alpha = 0.75) +
-        ggplot2::geom_label(ggplot2::aes(.data$x, .data$y, label = .data$name), nodes, size = 3,
-            fill = "white", label.size = 0.25, label.padding = grid::unit(1.2, "mm")) +
+            arrow = grid::arrow(length = grid::unit(0.6 * size, "mm"), type = "closed"),
+            linejoin = "mitre", alpha = 0.75, key_glyph = key_line) +
+        ggplot2::geom_label(ggplot2::aes(.data$x, .data$y, label = .data$name), nodes, size = size,
+            fill = "white", label.size = 0.2, label.padding = grid::unit(0.35 * size, "mm")) +
         sign_scale() +
-        ggplot2::scale_linewidth_continuous("|weight|", range = c(0.3, 1.3), limits = c(0, NA)) +
-        ggplot2::scale_x_continuous(expand = ggplot2::expansion(add = 0.8)) +
-        ggplot2::scale_y_continuous(expand = ggplot2::expansion(add = 0.5)) +
+        ggplot2::scale_linewidth_continuous("|weight|", range = c(0.25, 1.2),
+            breaks = function(limits) pretty(limits, 3L)) +
+        ggplot2::scale_x_continuous(expand = ggplot2::expansion(mult = 0.03, add = 5)) +
+        ggplot2::scale_y_continuous(expand = ggplot2::expansion(mult = 0.05)) +
         ggplot2::labs(x = NULL, y = NULL, caption = paste(caption, collapse = "; ")) +
         bare_theme()
 }
@@ -56,54 +58,100 @@ sign_scale <- function() {
         values = c(raises = "#B2182B", lowers = "#2166AC", unknown = "grey45"), drop = TRUE)
 }
 
-bare_theme <- function() {
-    ggplot2::theme_minimal(base_size = 11) +
-        ggplot2::theme(panel.grid = ggplot2::element_blank(), axis.text = ggplot2::element_blank(),
-            plot.caption = ggplot2::element_text(colour = "grey40"))
+# A line without the arrow head, which does not fit a legend.
+key_line <- function(data, params, size) {
+    params$arrow <- NULL
+    ggplot2::draw_key_path(data, params, size)
 }
 
-# Layers from causes down to effects (Sugiyama); features without edges in rows underneath.
+bare_theme <- function() {
+    ggplot2::theme_minimal(base_size = 10) +
+        ggplot2::theme(panel.grid = ggplot2::element_blank(), axis.text = ggplot2::element_blank(),
+            legend.position = "bottom", plot.caption = ggplot2::element_text(colour = "grey40"),
+            plot.caption.position = "plot")
+}
+
+# Layout ------------------------------------------------------------------------------------------
+
+# x in characters, y in rows. Every connected part is laid out in layers, from causes down to effects
+# (Sugiyama); the parts are set in lines like words, the largest first; features without edges follow.
 place_nodes <- function(linked, alone, edges) {
-    nodes <- data.frame(name = character(), x = numeric(), y = numeric())
+    blocks <- list()
     if (length(linked) > 0L) {
         graph <- igraph::graph_from_data_frame(edges[c("from", "to")], directed = TRUE,
             vertices = data.frame(name = linked))
-        at <- igraph::layout_with_sugiyama(graph, hgap = 1, vgap = 1, maxiter = 200)$layout
-        nodes <- data.frame(name = linked, x = at[, 1L], y = at[, 2L])
-        nodes <- stagger(nodes)
-    }
-    if (length(alone) > 0L) {
-        wide <- max(6L, ceiling(sqrt(length(alone))), ceiling(diff(range(c(nodes$x, 0)))))
-        rank <- seq_along(alone) - 1L
-        bottom <- if (nrow(nodes) > 0L) min(nodes$y) else 0
-        left <- if (nrow(nodes) > 0L) min(nodes$x) else 0
-        nodes <- rbind(nodes, data.frame(name = alone, x = left + rank %% wide,
-            y = bottom - 1 - rank %/% wide))
-    }
-    nodes
-}
-
-# Names of one layer go up and down a little, so that neighbours do not cover each other.
-stagger <- function(nodes) {
-    for (layer in unique(nodes$y)) {
-        at <- which(nodes$y == layer)
-        if (length(at) > 4L) {
-            shift <- rep_len(c(0, 0.3, -0.3), length(at))
-            nodes$y[at[order(nodes$x[at])]] <- layer + shift
+        parts <- igraph::components(graph, mode = "weak")
+        for (part in order(-parts$csize)) {
+            members <- which(parts$membership == part)
+            blocks[[length(blocks) + 1L]] <- place_part(igraph::induced_subgraph(graph, members))
         }
     }
+    blocks <- c(blocks, lapply(alone, function(name) {
+        data.frame(name = name, x = 0, y = 0, width = label_width(name))
+    }))
+    set_in_lines(blocks)
+}
+
+label_width <- function(name) nchar(name) + 3
+
+place_part <- function(graph) {
+    name <- igraph::vertex_attr(graph, "name")
+    at <- igraph::layout_with_sugiyama(graph, hgap = 1, vgap = 1, maxiter = 200)$layout
+    nodes <- data.frame(name = name, x = at[, 1L] * stats::median(label_width(name)),
+        y = match(at[, 2L], sort(unique(at[, 2L]))) - 1, width = label_width(name))
+    for (layer in unique(nodes$y)) {
+        row <- which(nodes$y == layer)
+        nodes$x[row] <- spread(nodes$x[row], nodes$width[row])
+    }
+    nodes$x <- nodes$x - min(nodes$x - nodes$width / 2)
     nodes
 }
 
-# Segments that end before the names they point from and to.
-shorten <- function(arrows, gap) {
-    dx <- arrows$xend - arrows$x
-    dy <- arrows$yend - arrows$y
-    length <- sqrt(dx^2 + dy^2)
-    part <- ifelse(length > 0, pmin(gap / length, 0.4), 0)
-    arrows$x <- arrows$x + part * dx
-    arrows$y <- arrows$y + part * dy
-    arrows$xend <- arrows$xend - part * dx
-    arrows$yend <- arrows$yend - part * dy
-    arrows
+# Positions in the same order and near the given ones, at which labels do not overlap.
+spread <- function(x, width) {
+    rising <- order(x)
+    half <- width[rising] / 2
+    offset <- c(0, cumsum(half[-1L] + half[-length(half)]))
+    # The nearest positions that rise by at least the widths: isotonic regression of what is left.
+    x[rising] <- stats::isoreg(x[rising] - offset)$yf + offset
+    x
+}
+
+set_in_lines <- function(blocks) {
+    widths <- vapply(blocks, function(b) max(b$x + b$width / 2), 0)
+    heights <- vapply(blocks, function(b) max(b$y) + 1, 0)
+    # A row is about as high as twelve characters are wide, a page a little wider than high.
+    page <- max(widths, sqrt(1.2 * 12 * sum(widths * heights)))
+    left <- 0
+    bottom <- 0
+    tallest <- 0
+    for (b in seq_along(blocks)) {
+        if (left > 0 && left + widths[b] > page) {
+            left <- 0
+            bottom <- bottom - tallest
+            tallest <- 0
+        }
+        blocks[[b]]$x <- blocks[[b]]$x + left
+        blocks[[b]]$y <- blocks[[b]]$y - (heights[b] - 1) + bottom
+        left <- left + widths[b] + 2
+        tallest <- max(tallest, heights[b])
+    }
+    do.call(rbind, blocks)
+}
+
+# Segments from the border of one label to that of the other; `box` is half a label's height.
+arrows_between <- function(edges, nodes, box) {
+    from <- match(edges$from, nodes$name)
+    to <- match(edges$to, nodes$name)
+    dx <- nodes$x[to] - nodes$x[from]
+    dy <- nodes$y[to] - nodes$y[from]
+    inside <- function(node, margin) {
+        pmin(ifelse(dx == 0, Inf, (nodes$width[node] / 2 - 0.5) / abs(dx)),
+            ifelse(dy == 0, Inf, box * margin / abs(dy)), 0.45)
+    }
+    leave <- inside(from, 1)
+    arrive <- inside(to, 1.3)
+    data.frame(edges, x = nodes$x[from] + leave * dx, y = nodes$y[from] + leave * dy,
+        xend = nodes$x[to] - arrive * dx, yend = nodes$y[to] - arrive * dy,
+        effect = sign_label(edges$sign))
 }

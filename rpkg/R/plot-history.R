@@ -24,7 +24,9 @@ cape_plot_history <- function(x) {
             cape_error("this graph was not learned, so it has no history")
         }
         add("Step I: loss", history, "loss")
-        add("Step I: loss", history, "reconstruction")
+        for (column in c("reconstruction", "kl")) {
+            if (any(history[[column]] != 0)) add("Step I: loss", history, column)
+        }
         add("Step I: acyclicity, log10", history, "h", log = TRUE)
         add("Step I: penalty and multiplier, log10", history, "rho", log = TRUE)
         add("Step I: penalty and multiplier, log10", history, "alpha", log = TRUE)

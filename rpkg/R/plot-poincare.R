@@ -23,59 +23,63 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L) {
     points <- disk_points(embedding)
     edges <- if (is.null(dag)) NULL else as.data.frame(cape_edges(as_dag(dag, "dag")))
     shown <- utils::head(edges, max.edges)
-    named <- utils::head(points[order(-points$generality), ], labels)
     caption <- c(
-        if (ncol(embedding@poincare) > 2L) paste0("radius is |e| in ", ncol(embedding@poincare),
-            " dimensions; angle from the two main directions"),
+        if (ncol(embedding@poincare) > 2L) paste0("radius: |e| in ", ncol(embedding@poincare),
+            " dimensions; angle: from the two main directions"),
         if (NROW(edges) > NROW(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"))
 
-    # The scale is the cloud's, not the ball's, when all points lie near the centre.
+    # When all points are near the centre, the picture ends not far outside of them.
     reach <- max(0.05, max(1 - points$generality))
     rim <- if (reach > 0.75) 1 else reach * 1.15
+    names <- place_labels(utils::head(points[order(-points$generality), ], labels), rim)
     plot <- ggplot2::ggplot() + rings(rim)
-    if (NROW(shown) > 0L) {
+    paths <- if (NROW(shown) > 0L) edge_paths(shown, points, 0.03 * rim)
+    if (!is.null(paths)) {
         plot <- plot + ggplot2::geom_path(
-            ggplot2::aes(.data$x, .data$y, group = .data$edge, colour = .data$effect),
-            edge_paths(shown, points), linewidth = 0.35, alpha = 0.45,
+            ggplot2::aes(.data$x, .data$y, group = .data$edge, colour = .data$effect), paths,
+            linewidth = 0.35, alpha = 0.5, key_glyph = key_line,
             arrow = grid::arrow(length = grid::unit(1.6, "mm"), type = "closed")) + sign_scale()
     }
     plot +
+        ggplot2::geom_segment(ggplot2::aes(.data$x, .data$y, xend = .data$label_x,
+            yend = .data$label_y), names, colour = "grey60", linewidth = 0.2) +
         ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$generality), points, shape = 21,
-            size = 2.6, stroke = 0.3) +
-        ggplot2::geom_label(ggplot2::aes(.data$x, .data$y, label = .data$name), spread_labels(named, rim),
-            size = 2.8, label.size = 0, fill = grDevices::adjustcolor("white", 0.8),
-            label.padding = grid::unit(0.5, "mm")) +
+            size = 2.4, stroke = 0.3) +
+        ggplot2::geom_label(ggplot2::aes(.data$label_x, .data$label_y, label = .data$name), names,
+            size = 2.7, label.size = 0, fill = grDevices::adjustcolor("white", 0.85),
+            label.padding = grid::unit(0.4, "mm")) +
         ggplot2::scale_fill_viridis_c("generality", option = "C") +
-        ggplot2::coord_equal(xlim = c(-rim, rim), ylim = c(-rim, rim)) +
+        ggplot2::coord_equal(xlim = c(-1.15, 1.15) * rim, ylim = c(-1.05, 1.05) * rim) +
         ggplot2::labs(x = NULL, y = NULL, caption = paste(caption, collapse = "; ")) +
         bare_theme()
 }
 
-# Rows: name, x, y, generality.
+# Rows: name, x, y, generality. With more than two coordinates, the angle is that of the projection on
+# the two directions along which the points differ most.
 disk_points <- function(embedding) {
     e <- embedding@poincare
     norm <- sqrt(rowSums(e^2))
-    flat <- if (ncol(e) < 2L) {
-        cbind(e, 0)
-    } else if (ncol(e) == 2L) {
-        e
-    } else {
-        axes <- svd(e, nu = 0L, nv = 2L)$v
-        # The sign of a singular vector is arbitrary: its largest part is made positive.
-        turn <- apply(axes, 2L, function(v) sign(v[which.max(abs(v))]))
-        e %*% (axes * rep(turn, each = nrow(axes)))
-    }
+    flat <- if (ncol(e) < 2L) cbind(e, 0) else if (ncol(e) == 2L) e else main_plane(e)
     length <- sqrt(rowSums(flat^2))
     stretch <- ifelse(length > 0, norm / length, 0)
     data.frame(name = embedding@features, x = flat[, 1L] * stretch, y = flat[, 2L] * stretch,
         generality = unname(embedding@generality))
 }
 
+main_plane <- function(e) {
+    e <- sweep(e, 2L, colMeans(e))
+    axes <- svd(e, nu = 0L, nv = 2L)$v
+    # The sign of a singular vector is arbitrary: its largest part is made positive.
+    turn <- apply(axes, 2L, function(v) if (v[which.max(abs(v))] < 0) -1 else 1)
+    flat <- e %*% (axes * rep(turn, each = nrow(axes)))
+    if (ncol(flat) < 2L) cbind(flat, 0) else flat
+}
+
 # Circles at whole steps of the Euclidean radius, and the rim of the disk.
 rings <- function(rim) {
     turn <- seq(0, 2 * pi, length.out = 181L)
     radii <- pretty(c(0, rim), 4L)
-    radii <- radii[radii > 0 & radii <= rim]
+    radii <- radii[radii > 0 & radii <= rim + 1e-9]
     circles <- do.call(rbind, lapply(radii, function(r) {
         data.frame(r = r, x = r * cos(turn), y = r * sin(turn))
     }))
@@ -101,40 +105,45 @@ geodesic <- function(a, b, n = 24L) {
     cbind(x = Re(path), y = Im(path))
 }
 
-edge_paths <- function(edges, points) {
+# Paths that end before the point that they lead to.
+edge_paths <- function(edges, points, gap) {
     from <- match(edges$from, points$name)
     to <- match(edges$to, points$name)
     do.call(rbind, lapply(seq_len(nrow(edges)), function(e) {
-        path <- geodesic(c(points$x[from[e]], points$y[from[e]]), c(points$x[to[e]], points$y[to[e]]))
-        data.frame(path[seq_len(nrow(path) - 1L), ], edge = e, effect = sign_label(edges$sign[e]))
+        end <- c(points$x[to[e]], points$y[to[e]])
+        path <- geodesic(c(points$x[from[e]], points$y[from[e]]), end)
+        far <- sqrt((path[, 1L] - end[1L])^2 + (path[, 2L] - end[2L])^2) > gap
+        if (sum(far) < 2L) {
+            return(NULL)
+        }
+        data.frame(path[far, ], edge = e, effect = sign_label(edges$sign[e]))
     }))
 }
 
-# Names start beside their points and push each other apart.
-spread_labels <- function(named, rim) {
+# Names start outside of their points and go up or down until they cover neither each other nor the
+# points that are named.
+place_labels <- function(named, rim) {
     if (nrow(named) == 0L) {
-        return(named)
+        return(data.frame(named, label_x = numeric(), label_y = numeric()))
     }
-    width <- 0.019 * rim * (nchar(named$name) + 1)
-    height <- 0.055 * rim
-    named$y <- named$y + 0.7 * height
-    for (round in 1:200) {
-        moved <- FALSE
-        for (i in seq_len(nrow(named) - 1L)) {
-            for (j in (i + 1L):nrow(named)) {
-                dx <- named$x[j] - named$x[i]
-                dy <- named$y[j] - named$y[i]
-                over_x <- (width[i] + width[j]) - abs(dx)
-                over_y <- height - abs(dy)
-                if (over_x > 0 && over_y > 0) {
-                    step <- over_y / 2 * if (dy >= 0) 1 else -1
-                    named$y[i] <- named$y[i] - step
-                    named$y[j] <- named$y[j] + step
-                    moved <- TRUE
-                }
-            }
-        }
-        if (!moved) break
+    half_width <- 0.0135 * rim * (nchar(named$name) + 1)
+    half_height <- 0.028 * rim
+    out <- sqrt(named$x^2 + named$y^2)
+    unit_x <- ifelse(out > 0, named$x / out, 0)
+    unit_y <- ifelse(out > 0, named$y / out, 1)
+    x <- named$x + unit_x * (0.05 * rim + half_width)
+    y <- named$y + unit_y * 0.07 * rim
+    x <- pmax(pmin(x, 1.15 * rim - half_width), half_width - 1.15 * rim)
+    placed <- integer()
+    for (i in order(-out)) {
+        others <- rbind(
+            cbind(x[placed], y[placed], half_width[placed] + half_width[i], rep(2 * half_height, length(placed))),
+            cbind(named$x, named$y, half_width[i] + 0.02 * rim, half_height + 0.025 * rim))
+        free <- function(at) !any(abs(others[, 1L] - x[i]) < others[, 3L] & abs(others[, 2L] - at) < others[, 4L])
+        steps <- half_height / 2 * c(0, rbind(1:60, -(1:60)))
+        fits <- Find(free, y[i] + steps * if (unit_y[i] < 0) -1 else 1)
+        if (!is.null(fits)) y[i] <- fits
+        placed <- c(placed, i)
     }
-    named
+    data.frame(named, label_x = x, label_y = y)
 }

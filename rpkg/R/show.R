@@ -1,6 +1,6 @@
 # Printing: what an analyst wants to know first.
 
-number <- function(x) formatC(x, digits = 3L, format = "g")
+number <- function(x) sprintf("%.3g", x)
 
 range_text <- function(weights) {
     off <- abs(weights[row(weights) != col(weights)])
@@ -15,7 +15,7 @@ edge_lines <- function(dag, n) {
     }
     shown <- utils::head(edges, n)
     lines <- paste0("  ", format(shown$from), " -> ", format(shown$to), "  ",
-        formatC(shown$weight, digits = 3L, format = "g", flag = "#"))
+        format(signif(shown$weight, 3L)))
     c("strongest edges:", lines,
         if (nrow(edges) > n) paste0("  and ", nrow(edges) - n, " more, see cape_edges()"))
 }

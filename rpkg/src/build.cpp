@@ -2,6 +2,9 @@
 #include "glue.hpp"
 
 #include <thread>
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 using namespace capeomics;
 
@@ -18,9 +21,16 @@ Rcpp::List core_build() {
 // [[Rcpp::export(rng = false)]]
 void core_self_test() { check(cape_self_test()); }
 
-// The CPUs that this process may use (its affinity mask).
+// The CPUs that this process may use (on Linux by its affinity mask).
 // [[Rcpp::export(rng = false)]]
-int core_cpus() { return static_cast<int>(std::thread::hardware_concurrency()); }
+int core_cpus() {
+#ifdef __linux__
+  cpu_set_t mine;
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0)
+    return CPU_COUNT(&mine);
+#endif
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
 
 // [[Rcpp::export(rng = false)]]
 Rcpp::DataFrame core_registry() {

@@ -1,0 +1,4 @@
+library(testthat)
+library(capeOmics)
+
+test_check("capeOmics")

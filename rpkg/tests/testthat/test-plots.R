@@ -1,0 +1,52 @@
+draws <- function(plot) {
+    file <- tempfile(fileext = ".png")
+    ggplot2::ggsave(file, plot, width = 6, height = 5, dpi = 50)
+    file.size(file) > 1000
+}
+
+test_that("every plot is a ggplot that draws without a warning", {
+    truth <- cape_simulate_dag(10, seed = 1)
+    fit <- quick_fit(cape_simulate_data(truth, 200, seed = 2))
+    plots <- list(dag = cape_plot_dag(fit), adjacency = cape_plot_adjacency(fit, truth),
+        alone = cape_plot_adjacency(fit), poincare = cape_plot_poincare(fit), history = cape_plot_history(fit),
+        truth = cape_plot_dag(truth), embedding = cape_plot_poincare(fit@embedding, truth),
+        bare = cape_plot_poincare(fit@embedding), epochs = cape_plot_history(fit@embedding))
+    for (name in names(plots)) {
+        expect_s3_class(plots[[name]], "ggplot")
+        expect_silent(drawn <- draws(plots[[name]]))
+        expect_true(drawn, info = name)
+    }
+})
+
+test_that("plots of graphs without edges, and of single features, draw", {
+    empty <- as(matrix(0, 3, 3), "CapeDag")
+    expect_true(draws(cape_plot_dag(empty)))
+    expect_true(draws(cape_plot_adjacency(empty)))
+    expect_true(draws(cape_plot_poincare(cape_embed_dag(empty, quick_embed(), seed = 1), empty)))
+    expect_error(cape_plot_history(empty), "not learned")
+    one <- cape_embed_dag(matrix(0, 1, 1), quick_embed(), seed = 1)
+    expect_true(draws(cape_plot_poincare(one)))
+    expect_true(draws(cape_plot_poincare(cape_embed_dag(empty, HyperbolicParam(dims = 1L, epochs = 5L), seed = 1))))
+})
+
+test_that("labels of a layer do not overlap, and a large graph shows its strongest edges", {
+    dag <- cape_simulate_dag(60, seed = 1)
+    plot <- cape_plot_dag(dag, max.edges = 50L)
+    expect_match(plot$labels$caption, "the 50 strongest of [0-9]+ edges")
+    nodes <- plot$layers[[2]]$data
+    for (row in split(nodes, round(nodes$y, 6))) {
+        row <- row[order(row$x), ]
+        gap <- diff(row$x) - (row$width[-1] + row$width[-nrow(row)]) / 2
+        expect_true(all(gap > -1e-8))
+    }
+})
+
+test_that("an edge in the disk is a geodesic: its points add up to the distance of its ends", {
+    a <- c(0.5, 0.3)
+    b <- c(-0.4, 0.6)
+    path <- capeOmics:::geodesic(a, b, 50)
+    distance <- function(u, v) acosh(1 + 2 * sum((u - v)^2) / ((1 - sum(u^2)) * (1 - sum(v^2))))
+    steps <- vapply(1:49, function(i) distance(path[i, ], path[i + 1, ]), 0)
+    expect_equal(sum(steps), distance(a, b))
+    expect_equal(unname(path[50, ]), b)
+})

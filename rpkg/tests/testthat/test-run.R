@@ -1,0 +1,113 @@
+test_that("E1: the result depends on the seed and not on the number of threads", {
+    x <- chain_data()
+    fit <- function(threads) suppressWarnings(cape_calculate(x, dag = DagParam(epochs = 3L), embed = quick_embed(), seed = 1,
+        num.threads = threads, verbose = FALSE))
+    expect_identical(fit(1L), fit(2L))
+})
+
+test_that("E1: without a seed one number is drawn from R's stream; with a seed the stream is left alone", {
+    x <- chain_data(100)
+    set.seed(1)
+    first <- quick_fit(x, seed = NULL)
+    second <- quick_fit(x, seed = NULL)
+    set.seed(1)
+    again <- quick_fit(x, seed = NULL)
+    expect_identical(first, again)
+    expect_false(identical(first@seed, second@seed))
+    set.seed(1)
+    expect_identical(first@seed, sample.int(.Machine$integer.max, 1))
+    expect_identical(quick_fit(x, seed = first@seed), first)
+    set.seed(1)
+    before <- .Random.seed
+    quick_fit(x, seed = 9)
+    cape_simulate_data(cape_simulate_dag(5, seed = 1), 10, seed = 1)
+    cape_plot_dag(cape_simulate_dag(5, seed = 1))
+    expect_identical(.Random.seed, before)
+    expect_error(quick_fit(x, seed = -1), "'seed' is -1")
+    expect_error(quick_fit(x, seed = 1.5), "'seed' is 1.5")
+})
+
+test_that("E1: no random state is made where there was none", {
+    out <- run_child(c("x <- matrix(c(1:20, 3, 1, 4, 1, 5, 9, 2, 6, 5, 3) * 1.5, 2, byrow = TRUE)[, 1:12]",
+        "x <- matrix(sin(1:60), 3)", "fit <- suppressWarnings(cape_calculate(x, seed = 1))",
+        "cat(exists('.Random.seed', globalenv()))"))
+    expect_identical(utils::tail(out, 1), "FALSE")
+})
+
+test_that("E3: Ctrl-C stops a fit within 2 s as an interrupt, and the next fit works, many times", {
+    skip_on_os("windows")
+    mark <- tempfile()
+    code <- c(
+        "x <- matrix(sin((1:4e5)^1.5), 100)",
+        "small <- x[1:3, 1:50]",
+        "memory <- function() as.numeric(sub(' kB', '', sub('VmRSS: *\\t*', '', grep('VmRSS', readLines('/proc/self/status'), value = TRUE))))",
+        sprintf("mark <- %s", deparse(mark)),
+        "for (i in 1:6) {",
+        "  system(sprintf('(sleep 0.6; date +%%s.%%N > %s; kill -INT %d) &', mark, Sys.getpid()))",
+        "  got <- tryCatch({cape_calculate(x, dag = DagParam(epochs = 100000L), seed = 1, num.threads = 2L); 'done'}, interrupt = function(e) 'interrupt')",
+        "  late <- as.numeric(Sys.time()) - as.numeric(readLines(mark))",
+        "  fit <- suppressWarnings(cape_calculate(small, dag = DagParam(sem = 'linear', epochs = 2L), seed = 1))",
+        "  if (i == 2) base <- memory()",
+        "  cat(got, late < 2, is(fit, 'CapeFit'), '\\n')",
+        "}",
+        "cat(memory() - base < 50000, '\\n')")
+    out <- run_child(code, stderr = FALSE)
+    expect_identical(trimws(out), c(rep("interrupt TRUE TRUE", 6), "TRUE"))
+})
+
+test_that("E4: too little memory is an R error of class capeError, and the session lives", {
+    skip_on_os("windows")
+    code <- child_args(c(
+        "x <- matrix(sin(1:240000), 20000)",
+        "got <- tryCatch(cape_calculate(x, subset.row = 1:20000, seed = 1), error = function(e) c(class(e)[1], e$status))",
+        "cat(got, '\\n')",
+        "fit <- suppressWarnings(cape_calculate(x[1:3, ], dag = DagParam(sem = 'linear', epochs = 2L), seed = 1))",
+        "cat(is(fit, 'CapeFit'), '\\n')"))
+    out <- system2("sh", c("-c", shQuote(paste("ulimit -v 3000000;", file.path(R.home("bin"), "Rscript"),
+        "--vanilla", code))), stdout = TRUE, stderr = FALSE)
+    expect_identical(trimws(out), c("capeError out_of_memory", "TRUE"))
+})
+
+test_that("E6: threads follow the request, the affinity mask and OMP_NUM_THREADS", {
+    threads <- function(prefix, env = character()) {
+        code <- child_args(c("cat(cape_config()$threads, '\\n')"))
+        trimws(utils::tail(system2("sh", c("-c", shQuote(paste(prefix, file.path(R.home("bin"), "Rscript"), "--vanilla", code))),
+            stdout = TRUE), 1))
+    }
+    skip_if(!nzchar(Sys.which("taskset")))
+    expect_identical(threads("taskset -c 0"), "1")
+    expect_identical(threads("OMP_NUM_THREADS=1"), "1")
+})
+
+test_that("E6: a fit on one thread starts no other, and one on two starts one", {
+    skip_if(!dir.exists("/proc/self/task"))
+    code <- function(threads) c(
+        "x <- matrix(sin((1:60000)^1.5), 60)",
+        "most <- 0",
+        "progress <- function(...) most <<- max(most, length(list.files('/proc/self/task')))",
+        "before <- length(list.files('/proc/self/task'))",
+        "settings <- c(capeOmics:::settings(DagParam(epochs = 20L)), capeOmics:::settings(HyperbolicParam()),",
+        sprintf("  capeOmics:::run_settings(1, %d))", threads),
+        "invisible(capeOmics:::core_fit(x, settings, progress))",
+        "cat(most - before, '\\n')")
+    expect_identical(trimws(utils::tail(run_child(code(1)), 1)), "0")
+    expect_lte(as.numeric(utils::tail(run_child(code(2)), 1)), 1)
+})
+
+test_that("an R error in the progress display does not end the fit", {
+    settings <- c(capeOmics:::settings(quick_dag()), capeOmics:::settings(quick_embed()), capeOmics:::run_settings(1, 1))
+    result <- capeOmics:::core_fit(unname(chain_data(100)), settings, function(...) stop("no display"))
+    expect_named(result, c("dag", "embedding", "angles"))
+})
+
+test_that("the progress function hears of both steps, with counts that rise", {
+    heard <- list()
+    settings <- c(capeOmics:::settings(DagParam(epochs = 40L)), capeOmics:::settings(HyperbolicParam()),
+        capeOmics:::run_settings(1, 1))
+    capeOmics:::core_fit(unname(chain_data()), settings,
+        function(stage, step, total, loss, constraint) heard[[length(heard) + 1]] <<- list(stage, step, total))
+    stages <- vapply(heard, `[[`, "", 1)
+    expect_true(all(c("dag", "embed") %in% stages))
+    steps <- vapply(heard, `[[`, 0, 2)[stages == "dag"]
+    expect_false(is.unsorted(steps))
+})
