@@ -116,7 +116,7 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
 double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
                 const DagOptions& options, std::vector<double>* gradient = nullptr);
 
-// ------------------------------------------------------------- refinement (design/refinement, 3)
+// ------------------------------------------------------------- refinement (docs/method.md)
 
 /// Squared errors of predicting one column from others, N values in the units of x squared. Two-fold
 /// cross-fitted: the rows are halved at random, and a network of refine_hidden sigmoid units with a

@@ -1,5 +1,5 @@
 // Refinement of model G's graph by well-trained regressions of every column on its predecessors
-// (design/refinement, section 3).
+// (docs/method.md, Refinement). The numbers below were tuned on simulated data.
 module;
 #include "simd/node_regression.hpp"
 #include <algorithm>
@@ -22,12 +22,11 @@ import cape.graph;
 namespace cape {
 namespace {
 
-constexpr std::int64_t n_folds = 2;
 constexpr double peak_rate = 0.08, final_rate = 0.01; // the second as a fraction of the first
 constexpr std::int64_t largest_batch = 64;
 constexpr std::int64_t max_sweeps = 6;
 constexpr double min_gain = 0.003;
-constexpr std::int64_t n_candidates = 10; // causes that a column is tested against
+constexpr std::int64_t n_candidates = 10; // partners of a column that may be its causes
 
 // A regression of one column on a set of others, given in rising order.
 struct Family {
@@ -159,7 +158,7 @@ std::vector<double> Regressions::squared_error(const Family& family) const {
     for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + n_inputs] = 1;
 
     const std::int64_t middle = (rows_ + 1) / 2, bounds[] = {0, middle, rows_};
-    for (std::int64_t fold = 0; fold < n_folds; ++fold) {
+    for (const std::int64_t fold : {0, 1}) {
       const std::int64_t other = 1 - fold;
       simd::NodeRegression net(n_inputs, hidden_);
       initialize(net, sorted, fold);
@@ -195,8 +194,8 @@ double paired_t(const std::vector<double>& without, const std::vector<double>& w
   return sum > 0 ? shift / std::sqrt(sum / (n - 1) / n) : 0;
 }
 
-// Row j: whether i may be a cause of j. Those are the n_candidates strongest of max(|A_ij|, |A_ji|),
-// made symmetric.
+// (i, j): whether i may be a cause of j. Those are the n_candidates strongest of
+// max(|A_ij|, |A_ji|), made symmetric.
 BasicMatrix<std::int8_t> candidates(const MatrixView& weights) {
   const std::int64_t m = weights.cols;
   BasicMatrix<std::int8_t> chosen(m, m);
@@ -206,7 +205,8 @@ BasicMatrix<std::int8_t> candidates(const MatrixView& weights) {
       if (i != j)
         strength.emplace_back(-std::max(std::abs(weights(i, j)), std::abs(weights(j, i))), i);
     std::ranges::sort(strength);
-    if (std::ssize(strength) > n_candidates) strength.resize(static_cast<std::size_t>(n_candidates));
+    if (std::ssize(strength) > n_candidates)
+      strength.resize(static_cast<std::size_t>(n_candidates));
     for (const auto& [negative, i] : strength) chosen(i, j) = chosen(j, i) = 1;
   }
   return chosen;
@@ -300,7 +300,8 @@ void Search::improve(Order& order) {
       // The sum of squares has the units of the data: it must gain the same part of its mean.
       const double gain =
           unequal_variances_ ? min_gain : min_gain * current / static_cast<double>(order.size());
-      const auto best = std::ranges::min_element(moved, {}, [&](const Order& o) { return score(o); });
+      const auto best =
+          std::ranges::min_element(moved, {}, [&](const Order& o) { return score(o); });
       if (best == moved.end() || !(score(*best) < current - gain)) continue;
       order = *best;
       current = score(order);

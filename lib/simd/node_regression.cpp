@@ -43,8 +43,8 @@ HWY_INLINE void TwoSigmoids(D d, V& x, V& y) {
 }
 
 // f of two rows; their sigmoids go to s0 and s1.
-HWY_INLINE void Forward(const NetworkView& net, const float* x0, const float* x1, float* s0, float* s1,
-                        float& f0, float& f1) {
+HWY_INLINE void Forward(const NetworkView& net, const float* x0, const float* x1, float* s0,
+                        float* s1, float& f0, float& f1) {
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V sum0 = hn::Zero(d), sum1 = hn::Zero(d);
@@ -78,7 +78,8 @@ HWY_INLINE void Forward(const NetworkView& net, const float* x0, const float* x1
   f1 = hn::GetLane(hn::SumOfLanes(d, sum1));
 }
 
-void Predict(const NetworkView& net, const float* table, std::int64_t n, float* activation, float* out) {
+void Predict(const NetworkView& net, const float* table, std::int64_t n, float* activation,
+             float* out) {
   for (std::int64_t r = 0; r < n; r += 2) {
     const std::int64_t second = std::min(r + 1, n - 1);
     float f0, f1;
@@ -91,9 +92,9 @@ void Predict(const NetworkView& net, const float* table, std::int64_t n, float* 
 
 // The mean squared error of a batch. Leaves in `activation` (n rounded up to an even number, x
 // units) the derivatives with respect to the pre-activations, and in the others the gradient.
-float Loss(const NetworkView& net, const float* table, const float* target, const std::int64_t* rows,
-           std::int64_t n, float* activation, float* error, float* weights, float* outputs,
-           float* linear) {
+float Loss(const NetworkView& net, const float* table, const float* target,
+           const std::int64_t* rows, std::int64_t n, float* activation, float* error,
+           float* weights, float* outputs, float* linear) {
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const float scale = 2.0f / static_cast<float>(n);
@@ -197,7 +198,9 @@ HWY_EXPORT(Loss);
 HWY_EXPORT(Adam);
 
 namespace {
-std::int64_t round_up(std::int64_t n, std::int64_t block) { return (n + block - 1) / block * block; }
+std::int64_t round_up(std::int64_t n, std::int64_t block) {
+  return (n + block - 1) / block * block;
+}
 } // namespace
 
 NodeRegression::NodeRegression(std::int64_t inputs, std::int64_t hidden)

@@ -1,4 +1,4 @@
-// The node regression of the refinement (design/refinement, section 3): a small network
+// The node regression of the refinement (docs/method.md): a small network
 //   f(x) = c + l.x + sum_k v_k sigmoid(clamp(b_k + w_k.x, -25, 25)),
 // trained by Adam on the mean squared error of minibatches, in float32. One step is a few passes
 // over a batch that stays in the first-level cache. Plain C++, so that kernels can be compiled once
@@ -14,7 +14,8 @@ namespace cape::simd {
 /// Floats, zero when created, that start at a cache line.
 class AlignedFloats {
 public:
-  explicit AlignedFloats(std::int64_t size = 0) : lines_(static_cast<std::size_t>((size + 15) / 16)) {}
+  explicit AlignedFloats(std::int64_t size = 0)
+      : lines_(static_cast<std::size_t>((size + 15) / 16)) {}
   float* data() { return lines_.empty() ? nullptr : lines_.front().value; }
   const float* data() const { return lines_.empty() ? nullptr : lines_.front().value; }
 
@@ -25,8 +26,8 @@ private:
   std::vector<Line> lines_;
 };
 
-/// What the kernels see of a network. Units and inputs are padded so that no loop has a remainder: a
-/// padded input is always 0 and a padded unit has output weight 0, hence their gradients are 0.
+/// What the kernels see of a network. Units and inputs are padded so that no loop has a remainder:
+/// a padded input is always 0 and a padded unit has output weight 0, hence their gradients are 0.
 struct NetworkView {
   std::int64_t units;  ///< a multiple of 32
   std::int64_t inputs; ///< with the constant

@@ -120,7 +120,7 @@ std::vector<std::int64_t> some_rows(std::int64_t n, std::int64_t of, Rng& rng) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Columns a, b, c, y: a and b independent causes of y, c independent of all; noise of y: variance 1.
+// Columns a, b, c, y: a and b independent causes of y, c independent of all; noise variance 1.
 struct Regression {
   Matrix x;
   double noise_variance = 0; // of the noise that was drawn
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(loss_and_prediction_equal_a_naive_network_for_any_shape) {
       kernel.net.predict(kernel.table.data(), 21, out.data());
       for (std::int64_t r = 0; r < 21; ++r)
         BOOST_TEST(out[static_cast<std::size_t>(r)] == naive.predict(sample.row(r)),
-                   boost::test_tools::tolerance(1e-4) << "inputs " << inputs << " hidden " << hidden);
+                   boost::test_tools::tolerance(1e-4));
       for (const std::int64_t n : {1, 7, 20}) {
         const auto rows = some_rows(n, 21, rng);
         BOOST_TEST(kernel.net.loss(kernel.table.data(), kernel.target.data(), rows.data(), n) ==
@@ -456,7 +456,8 @@ BOOST_AUTO_TEST_CASE(is_a_dag_along_its_order_with_every_t_at_the_limit_or_above
     Run run(seed);
     const Refinement r = cape::refine(x, random_weights(7, seed), seed == 2, options, run);
     std::vector<std::int64_t> place(7, -1);
-    for (std::size_t p = 0; p < r.order.size(); ++p) place[static_cast<std::size_t>(r.order[p])] = static_cast<std::int64_t>(p);
+    for (std::int64_t p = 0; p < std::ssize(r.order); ++p)
+      place[static_cast<std::size_t>(r.order[static_cast<std::size_t>(p)])] = p;
     BOOST_TEST(r.order.size() == 7u);
     BOOST_TEST((std::ranges::find(place, -1) == place.end()));
     BOOST_TEST(!r.kept.empty());
