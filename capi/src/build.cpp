@@ -20,7 +20,7 @@ std::string version() {
 
 } // namespace
 
-const char* cape_status_name(cape_status status) {
+const char* cape_status_name(int status) {
   return cape::status_name(static_cast<cape::Status>(status)).data(); // literals: null-terminated
 }
 

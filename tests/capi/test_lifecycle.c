@@ -16,7 +16,7 @@ static void build(void) {
   CHECK_OK(cape_self_test());
   CHECK(strcmp(cape_status_name(CAPE_OK), "ok") == 0);
   CHECK(strcmp(cape_status_name(CAPE_BAD_STATE), "bad_state") == 0);
-  CHECK(strcmp(cape_status_name((cape_status)99), "unknown") == 0);
+  CHECK(strcmp(cape_status_name(99), "unknown") == 0);
 }
 
 static void options(void) {

@@ -71,7 +71,7 @@ typedef enum cape_status {
 } cape_status;
 
 /* "invalid_argument" and the like; "unknown" for other numbers. Never NULL. */
-CAPE_API const char* cape_status_name(cape_status status);
+CAPE_API const char* cape_status_name(int status);
 /* Why this thread's last failing call failed; "" if none has. Never NULL. */
 CAPE_API const char* cape_last_error(void);
 
