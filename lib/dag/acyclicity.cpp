@@ -89,7 +89,8 @@ double AcyclicityConstraint::Workspace::expm(const arma::mat& s, arma::mat& grad
 
   const double scale = std::ldexp(largest, -squarings);
   power[0] *= scale;
-  power[1] *= scale * scale;
+  power[1] *= scale;
+  power[1] *= scale; // in two steps: scale^2 may overflow where S^2 is 0
   for (int p = 2; p < scheme->q; ++p) {
     power[p] = power[p - 1] * power[0];
     run.poll();
@@ -133,30 +134,32 @@ double AcyclicityConstraint::Workspace::expm(const arma::mat& s, arma::mat& grad
 
 // h = -log det(I - S), gradient (I - S)^-T. I - S is an M-matrix, the domain of h, exactly when
 // elimination without pivoting meets positive pivots only (A. Berman and R. J. Plemmons,
-// Nonnegative Matrices in the Mathematical Sciences, 1979, chapter 6); for M-matrices it is stable.
+// Nonnegative Matrices in the Mathematical Sciences, 1979, chapter 6), and is stable then. One
+// Gauss-Jordan pass gives the pivots and the inverse.
 double AcyclicityConstraint::Workspace::logdet(const arma::mat& s, arma::mat& gradient, Run& run) {
   const arma::uword n = s.n_rows;
-  arma::mat& lu = sum;
-  lu = -s;
-  lu.diag() += 1;
+  arma::mat& inverse = sum;
+  inverse = -s;
+  inverse.diag() += 1;
+  std::vector<double> factor(n);
   double h = 0;
   for (arma::uword k = 0; k < n; ++k) {
-    const double pivot = lu(k, k);
+    const double pivot = inverse(k, k);
     if (!(pivot > 0)) return std::numeric_limits<double>::infinity();
     h -= std::log(pivot);
-    double* column = lu.colptr(k);
-    for (arma::uword i = k + 1; i < n; ++i) column[i] /= pivot;
-    for (arma::uword j = k + 1; j < n; ++j) {
-      double* target = lu.colptr(j);
-      const double factor = target[k];
-      if (factor == 0) continue;
-      for (arma::uword i = k + 1; i < n; ++i) target[i] -= factor * column[i];
+    std::copy_n(inverse.colptr(k), n, factor.begin());
+    factor[k] = 0;
+    inverse.col(k).zeros();
+    inverse(k, k) = 1;
+    for (arma::uword j = 0; j < n; ++j) {
+      double* column = inverse.colptr(j);
+      if (column[k] == 0) continue;
+      column[k] /= pivot;
+      for (arma::uword i = 0; i < n; ++i) column[i] -= factor[i] * column[k];
     }
     run.poll();
   }
-  const arma::mat inverse_upper = arma::inv(arma::trimatu(lu));
-  lu.diag().ones();
-  gradient = arma::solve(arma::trimatu(lu.t()), inverse_upper.t(), arma::solve_opts::fast);
+  gradient = inverse.t();
   return h;
 }
 

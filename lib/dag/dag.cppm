@@ -38,17 +38,22 @@ struct DagOptions {
   Refine refine = Refine::automatic; ///< automatic: always for up to 20 non-constant columns and sem mlp
   bool standardize = false;          ///< scale columns to unit variance and use the likelihood of unequal variances
   Missing missing = Missing::fail;
-  double lambda = std::numeric_limits<double>::quiet_NaN(); ///< L1 weight; automatic: 0.02 mlp, 0.1 linear and paper, 1 literal
+  /// L1 weight. Automatic: 1 for literal, else max(0.45 sqrt(log M / N), 0.02 for mlp or 0.05 for
+  /// linear and paper), with M the number of columns that vary
+  double lambda = std::numeric_limits<double>::quiet_NaN();
   double l2 = 0.005;       ///< ridge on the weights of the MLPs
   double threshold = 0.2;  ///< tau: smaller |A| are pruned
   std::int64_t hidden = 10; ///< units of an effect's MLP
   std::int64_t epochs = 100;
   std::int64_t batch_size = 128;
   double learning_rate = 1e-2; ///< peak; falls to 2 % of it along a cosine
-  double rho_growth = 2.0;     ///< the penalty's factor, every rho_interval epochs at most
+  double rho_growth = 2.5;     ///< the penalty's factor, every rho_interval epochs at most
   std::int64_t rho_interval = -1; ///< automatic: epochs / 20
   double rho_max = 1e16;
-  double h_tolerance = 1e-8;   ///< converged when h is at most this
+  /// Converged when h is at most this; rho and alpha then stay. A cycle of two edges above 0.1 has
+  /// h > 1e-4. Far below it the weights' steps are larger than the cycles left, and a larger penalty
+  /// only wears down the edges that are real.
+  double h_tolerance = 1e-4;
   double refine_t = 3.0;       ///< a parent stays if dropping it raises the held-out error by t >= this
   std::int64_t refine_window = 3; ///< positions that the insertion search tries to either side
   std::int64_t refine_hidden = 32;

@@ -4,7 +4,6 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -163,7 +162,7 @@ double automatic_lambda(Sem sem, std::int64_t rows, std::int64_t features) {
       std::sqrt(std::log(static_cast<double>(features)) / static_cast<double>(rows));
   switch (sem) {
   case Sem::linear:
-  case Sem::paper: return std::max(0.1, (getenv("LC") ? atof(getenv("LC")) : 0) * chance);
+  case Sem::paper: return std::max(0.05, 0.45 * chance);
   case Sem::literal: return 1;
   case Sem::mlp: break;
   }

@@ -38,8 +38,8 @@ OptionFields fields(DagOptions& o) {
        .value = &o.lambda,
        .min = 0,
        .automatic = true,
-       .doc = "L1 weight on the edges. Automatic: 0.02 for mlp, 0.1 for linear and paper, 1 for "
-              "literal",
+       .doc = "L1 weight on the edges. Automatic: 1 for literal, else 0.45 sqrt(log M / N) for M columns "
+              "with variance and N rows, but at least 0.02 for mlp, 0.05 for linear and paper",
        .source = "eq_OptDAG, lambda_s"});
   add({.name = "dag.l2",
        .value = &o.l2,

@@ -1,0 +1,526 @@
+// Learning a DAG, end to end: what the known faults of comparable software say about it.
+#define BOOST_TEST_MODULE learn
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+import cape;
+
+namespace {
+
+using cape::Dag;
+using cape::DagOptions;
+using cape::Edge;
+using cape::Matrix;
+using cape::Missing;
+using cape::Refine;
+using cape::Rng;
+using cape::Run;
+using cape::Sem;
+using cape::Status;
+
+const double not_a_number = std::numeric_limits<double>::quiet_NaN();
+const double infinity = std::numeric_limits<double>::infinity();
+
+bool fails_with(Status status, const std::string& part, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const cape::Error& e) {
+    BOOST_TEST_MESSAGE(e.what());
+    return e.code() == status && std::string(e.what()).find(part) != std::string::npos;
+  }
+  return false;
+}
+
+bool all_finite(const Matrix& a) {
+  return std::all_of(a.data(), a.data() + a.size(), [](double v) { return std::isfinite(v); });
+}
+
+// What holds for every result.
+void check_sound(const Dag& dag, std::int64_t m) {
+  BOOST_TEST(dag.graph.size() == m);
+  BOOST_TEST(dag.weights.rows() == m);
+  BOOST_TEST(dag.sign.rows() == m);
+  BOOST_TEST(cape::is_acyclic(dag.graph));
+  BOOST_TEST((all_finite(dag.weights) && all_finite(dag.sign) && all_finite(dag.statistic)));
+  BOOST_TEST((std::isfinite(dag.h) && std::isfinite(dag.lambda)));
+  for (std::int64_t i = 0; i < m; ++i) BOOST_TEST(dag.weights(i, i) == 0);
+  for (const cape::DagEpoch& e : dag.history)
+    BOOST_TEST((std::isfinite(e.loss) && std::isfinite(e.h) && e.h >= 0));
+  std::vector<std::int64_t> place(std::size_t(m), -1);
+  BOOST_TEST_REQUIRE(std::ssize(dag.order) == m);
+  for (std::int64_t k = 0; k < m; ++k) place[std::size_t(dag.order[std::size_t(k)])] = k;
+  BOOST_TEST(std::ranges::min(place) == 0);
+  double smallest = infinity;
+  for (const Edge& e : dag.graph.edges()) {
+    BOOST_TEST(place[std::size_t(e.from)] < place[std::size_t(e.to)]);
+    smallest = std::min(smallest, std::fabs(e.weight));
+  }
+  if (!dag.graph.edges().empty()) BOOST_TEST(dag.effective_threshold == smallest);
+}
+
+bool warns(const Dag& dag, const std::string& part) {
+  return std::ranges::any_of(dag.warnings, [&](const std::string& w) {
+    return w.find(part) != std::string::npos;
+  });
+}
+
+DagOptions plain(std::int64_t epochs = 100) {
+  DagOptions o;
+  o.refine = Refine::never;
+  o.epochs = epochs;
+  return o;
+}
+
+Dag learn(const Matrix& x, const DagOptions& options, std::uint64_t seed = 1, int threads = 1) {
+  Run run(seed, threads);
+  return cape::learn_dag(x, options, run);
+}
+
+Matrix noise(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Matrix x(rows, cols);
+  Rng rng(seed);
+  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = rng.normal();
+  return x;
+}
+
+// x1 -> x2 -> x3, each 0.8 times the one before plus noise.
+Matrix chain(std::int64_t rows) {
+  Matrix x = noise(rows, 3, 7);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    x(r, 1) += 0.8 * x(r, 0);
+    x(r, 2) += 0.8 * x(r, 1);
+  }
+  return x;
+}
+
+Matrix columns(const Matrix& x, const std::vector<std::int64_t>& which) {
+  Matrix out(x.rows(), std::ssize(which));
+  for (std::int64_t j = 0; j < out.cols(); ++j)
+    std::copy_n(x.column(which[std::size_t(j)]), x.rows(), out.column(j));
+  return out;
+}
+
+Matrix simulated(std::int64_t rows, std::int64_t nodes, std::uint64_t seed) {
+  return cape::simulate_data(cape::simulate_dag(nodes, {}, seed), rows, {}, seed);
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> pairs(const cape::Digraph& graph) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> out;
+  for (const Edge& e : graph.edges()) out.emplace_back(e.from, e.to);
+  return out;
+}
+
+} // namespace
+
+// --------------------------------------------------------------------------------------- pruning
+
+BOOST_AUTO_TEST_SUITE(pruning)
+
+BOOST_AUTO_TEST_CASE(drops_the_weakest_edge_of_a_cycle_and_says_so) {
+  Dag dag;
+  dag.weights = Matrix(3, 3);
+  dag.weights(0, 1) = 0.9;
+  dag.weights(1, 2) = 0.8;
+  dag.weights(2, 0) = 0.25;
+  const Dag cut = cape::prune(dag, 0.2);
+  const std::vector<Edge> expected{{0, 1, 0.9}, {1, 2, 0.8}};
+  BOOST_TEST((cut.graph.edges() == expected));
+  BOOST_TEST(cut.n_removed_for_acyclicity == 1);
+  BOOST_TEST(cut.effective_threshold == 0.8);
+  BOOST_TEST(cut.threshold == 0.2);
+  BOOST_TEST((cut.order == std::vector<std::int64_t>{0, 1, 2}));
+  BOOST_TEST((cut.weights == dag.weights));
+}
+
+BOOST_AUTO_TEST_CASE(is_acyclic_at_any_threshold) {
+  Dag dag;
+  dag.weights = noise(25, 25, 3);
+  for (std::int64_t i = 0; i < 25; ++i) dag.weights(i, i) = 0;
+  Rng rng(4);
+  std::size_t before = 25 * 25;
+  for (const double tau : {0.0, 1e-300, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 10.0}) {
+    const Dag cut = cape::prune(dag, tau);
+    BOOST_TEST(cape::is_acyclic(cut.graph));
+    BOOST_TEST(cut.graph.edges().size() <= before);
+    before = cut.graph.edges().size();
+    for (const Edge& e : cut.graph.edges()) BOOST_TEST(std::fabs(e.weight) > tau);
+  }
+  for (int i = 0; i < 100; ++i)
+    BOOST_TEST(cape::is_acyclic(cape::prune(dag, rng.uniform(0, 3)).graph));
+}
+
+BOOST_AUTO_TEST_CASE(of_a_fit_at_its_own_threshold_gives_the_fit) {
+  const Dag dag = learn(simulated(500, 8, 5), plain(30));
+  const Dag again = cape::prune(dag, dag.threshold);
+  BOOST_TEST((again.graph == dag.graph));
+  BOOST_TEST((again.order == dag.order));
+  BOOST_TEST(again.effective_threshold == dag.effective_threshold);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_bad_arguments) {
+  Dag dag;
+  dag.weights = Matrix(3, 3);
+  for (const double tau : {-0.1, not_a_number, infinity})
+    BOOST_TEST(fails_with(Status::invalid_argument, "tau", [&] { cape::prune(dag, tau); }));
+  dag.order = {0, 1};
+  BOOST_TEST(fails_with(Status::invalid_argument, "order", [&] { cape::prune(dag, 0.2); }));
+  dag.order = {0, 1, 1};
+  BOOST_TEST(fails_with(Status::invalid_argument, "order", [&] { cape::prune(dag, 0.2); }));
+  dag.order.clear();
+  dag.sign = Matrix(2, 2);
+  BOOST_TEST(fails_with(Status::dim_mismatch, "2 x 2", [&] { cape::prune(dag, 0.2); }));
+  dag.weights = Matrix(3, 2);
+  BOOST_TEST(fails_with(Status::dim_mismatch, "3 x 2", [&] { cape::prune(dag, 0.2); }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// -------------------------------------------------------------------------------------- learning
+
+BOOST_AUTO_TEST_SUITE(learning)
+
+BOOST_AUTO_TEST_CASE(finds_the_cause_of_an_asymmetric_pair) {
+  const std::vector<std::pair<std::int64_t, std::int64_t>> expected{{0, 1}}; // A[m, n] is m -> n
+  Matrix curve = noise(5000, 2, 1), parabola = curve;
+  for (std::int64_t r = 0; r < 5000; ++r) {
+    const double cause = curve(r, 0), e = 0.3 * curve(r, 1);
+    curve(r, 1) = 3 * std::tanh(2 * cause) + e;
+    parabola(r, 1) = cause * cause + e;
+  }
+  const Dag by_threshold = learn(curve, plain());
+  check_sound(by_threshold, 2);
+  BOOST_TEST((pairs(by_threshold.graph) == expected));
+  BOOST_TEST(by_threshold.weights(0, 1) > by_threshold.weights(1, 0));
+  const Dag refined = learn(parabola, DagOptions());
+  check_sound(refined, 2);
+  BOOST_TEST(refined.refined);
+  BOOST_TEST((pairs(refined.graph) == expected));
+}
+
+BOOST_AUTO_TEST_CASE(tells_the_sign_of_an_effect) {
+  Matrix x = noise(2000, 3, 2);
+  for (std::int64_t r = 0; r < x.rows(); ++r)
+    x(r, 2) += 2 * std::tanh(x(r, 0)) - 2 * std::tanh(x(r, 1));
+  for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper}) {
+    DagOptions o = plain(30);
+    o.sem = sem;
+    const Dag dag = learn(x, o);
+    check_sound(dag, 3);
+    BOOST_TEST(dag.sign(0, 2) == 1);
+    BOOST_TEST(dag.sign(1, 2) == -1);
+    const Matrix a = dag.graph.adjacency();
+    BOOST_TEST(a(0, 2) > 0);
+    BOOST_TEST(a(1, 2) < 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(converges_by_its_own_measure) {
+  const Dag dag = learn(simulated(1000, 10, 3), plain());
+  check_sound(dag, 10);
+  BOOST_TEST(dag.converged);
+  BOOST_TEST(dag.h <= DagOptions().h_tolerance);
+  BOOST_TEST(std::ssize(dag.history) == 100);
+  BOOST_TEST(dag.history.front().rho == 1);
+  BOOST_TEST(dag.history.front().alpha == 0);
+  BOOST_TEST(dag.history.back().h == dag.h);
+  BOOST_TEST(dag.history.back().loss < dag.history.front().loss);
+  // h is that of the weights: for model G, A is the norm over the channels.
+  BOOST_TEST(cape::acyclicity(dag.weights, cape::Constraint::expm) == dag.h,
+             boost::test_tools::tolerance(1e-9));
+  // The augmented Lagrangian: rho never falls; alpha never falls because h is not negative.
+  for (std::size_t e = 1; e < dag.history.size(); ++e) {
+    BOOST_TEST(dag.history[e].rho >= dag.history[e - 1].rho);
+    BOOST_TEST(dag.history[e].alpha >= dag.history[e - 1].alpha);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(works_with_the_log_determinant) {
+  for (const Sem sem : {Sem::mlp, Sem::linear}) {
+    DagOptions o = plain();
+    o.constraint = cape::Constraint::logdet;
+    o.sem = sem;
+    const Dag dag = learn(chain(3000), o);
+    check_sound(dag, 3);
+    BOOST_TEST(dag.converged);
+    BOOST_TEST(std::fabs(cape::acyclicity(dag.weights, o.constraint) - dag.h) < 1e-12);
+    BOOST_TEST(
+        (pairs(dag.graph) == std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 2}}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(literal_form_collapses_and_warns) {
+  DagOptions o = plain();
+  o.sem = Sem::literal;
+  const Dag dag = learn(simulated(500, 5, 6), o);
+  check_sound(dag, 5);
+  BOOST_TEST(dag.graph.edges().empty());
+  BOOST_TEST(*std::max_element(dag.weights.data(), dag.weights.data() + 25) < 0.02);
+  BOOST_TEST(warns(dag, "collapses"));
+  BOOST_TEST(dag.lambda == 1);
+}
+
+BOOST_AUTO_TEST_CASE(does_not_depend_on_units_when_standardized) {
+  const Matrix x = chain(2000);
+  Matrix scaled = x, shifted = x;
+  const double factor[] = {100, 1, 0.01};
+  for (std::int64_t j = 0; j < 3; ++j)
+    for (std::int64_t r = 0; r < x.rows(); ++r) scaled(r, j) *= factor[j];
+  for (const Refine refine : {Refine::never, Refine::always}) {
+    DagOptions o;
+    o.refine = refine;
+    o.epochs = 20;
+    o.standardize = true;
+    const Dag a = learn(x, o), b = learn(scaled, o);
+    check_sound(a, 3);
+    BOOST_TEST((a.weights == b.weights));
+    BOOST_TEST((a.graph == b.graph));
+    BOOST_TEST(b.scale[0] == 100 * a.scale[0], boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(b.center[2] == 0.01 * a.center[2], boost::test_tools::tolerance(1e-9));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(permuting_the_columns_permutes_the_result) {
+  const Matrix x = simulated(300, 7, 8);
+  const std::vector<std::int64_t> to{3, 0, 6, 2, 5, 1, 4};
+  for (const Refine refine : {Refine::never, Refine::always}) {
+    DagOptions o;
+    o.refine = refine;
+    o.epochs = 20;
+    const Dag a = learn(x, o), b = learn(columns(x, to), o);
+    bool same = true;
+    for (std::int64_t i = 0; i < 7; ++i)
+      for (std::int64_t j = 0; j < 7; ++j) {
+        const std::int64_t p = to[std::size_t(i)], q = to[std::size_t(j)];
+        same &= b.weights(i, j) == a.weights(p, q) && b.sign(i, j) == a.sign(p, q) &&
+                (!a.refined || b.statistic(i, j) == a.statistic(p, q));
+      }
+    BOOST_TEST(same);
+    BOOST_TEST((b.graph.renumbered(to) == a.graph));
+    std::vector<std::int64_t> order;
+    for (const std::int64_t node : b.order) order.push_back(to[std::size_t(node)]);
+    BOOST_TEST((order == a.order));
+    BOOST_TEST(a.history.back().loss == b.history.back().loss);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(has_the_same_bits_for_any_number_of_threads) {
+  for (const auto& [rows, m] : {std::pair{300, 6}, {60, 100}}) {
+    DagOptions o;
+    o.epochs = 4;
+    const Matrix x = simulated(rows, m, 9);
+    const Dag one = learn(x, o, 5, 1), four = learn(x, o, 5, 4), other = learn(x, o, 6, 1);
+    BOOST_TEST((one.weights == four.weights));
+    BOOST_TEST((one.statistic == four.statistic));
+    BOOST_TEST((one.graph == four.graph));
+    BOOST_TEST((one.weights != other.weights));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(isolates_constant_columns_and_names_collinear_ones) {
+  Matrix x = noise(40, 5, 10);
+  for (std::int64_t r = 0; r < 40; ++r) {
+    x(r, 2) = 0;
+    x(r, 4) = 2 * x(r, 3);
+  }
+  for (const bool standardize : {false, true}) {
+    DagOptions o;
+    o.standardize = standardize;
+    const Dag dag = learn(x, o);
+    check_sound(dag, 5);
+    BOOST_TEST((dag.constant == std::vector<std::int64_t>{2}));
+    BOOST_TEST((dag.collinear == std::vector<Edge>{{3, 4, 1}}));
+    BOOST_TEST(warns(dag, "without variance are isolated in the result: 3 (counted from 1)"));
+    BOOST_TEST(warns(dag, "4 and 5"));
+    for (const Edge& e : dag.graph.edges()) BOOST_TEST((e.from != 2 && e.to != 2));
+    BOOST_TEST(dag.center[2] == 0);
+    BOOST_TEST(dag.scale[2] == 1);
+  }
+  for (std::int64_t r = 0; r < 40; ++r) x(r, 2) = 0.1, x(r, 4) = -x(r, 3); // a mean that rounds
+  const Dag dag = learn(x, plain(5));
+  BOOST_TEST((dag.constant == std::vector<std::int64_t>{2}));
+  BOOST_TEST((dag.collinear == std::vector<Edge>{{3, 4, -1}}));
+}
+
+BOOST_AUTO_TEST_CASE(of_independent_columns_is_nearly_empty) {
+  for (const Refine refine : {Refine::never, Refine::always}) {
+    DagOptions o;
+    o.refine = refine;
+    const Dag dag = learn(noise(500, 6, 11), o);
+    check_sound(dag, 6);
+    BOOST_TEST(dag.graph.edges().size() <= 2);
+    if (dag.graph.edges().empty())
+      BOOST_TEST((warns(dag, "no edges") && warns(dag, "lambda")));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(warns_of_empty_and_of_dense_graphs) {
+  const Matrix x = simulated(200, 6, 12);
+  DagOptions o = plain(5);
+  o.threshold = 100;
+  const Dag empty = learn(x, o);
+  BOOST_TEST(empty.graph.edges().empty());
+  BOOST_TEST(warns(empty, "threshold (100)"));
+  BOOST_TEST(empty.effective_threshold == 100);
+  o.threshold = 0;
+  o.lambda = 0;
+  const Dag dense = learn(x, o);
+  check_sound(dense, 6);
+  BOOST_TEST(dense.graph.edges().size() == 15);
+  BOOST_TEST(warns(dense, "More than half"));
+}
+
+BOOST_AUTO_TEST_CASE(takes_a_wide_table_of_few_rows) {
+  Matrix x(30, 40);
+  Rng rng(13);
+  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = double(rng.poisson(3));
+  const Dag dag = learn(x, plain(20));
+  check_sound(dag, 40);
+  BOOST_TEST(dag.graph.edges().size() < 40 * 39 / 4);
+  // Fewer rows than a batch: all of them are one batch, and there are still many steps.
+  BOOST_TEST(dag.history.back().loss < 0.9 * dag.history.front().loss);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_a_weight_on_every_refined_edge) {
+  const Dag dag = learn(simulated(400, 6, 14), DagOptions());
+  check_sound(dag, 6);
+  BOOST_TEST(dag.refined);
+  for (const Edge& e : dag.graph.edges()) {
+    BOOST_TEST(std::fabs(e.weight) >= 1e-6);
+    BOOST_TEST(dag.statistic(e.from, e.to) >= DagOptions().refine_t);
+  }
+  const Dag cut = cape::prune(dag, 0.3);
+  BOOST_TEST(!cut.refined);
+  BOOST_TEST(cut.statistic.empty());
+}
+
+BOOST_AUTO_TEST_CASE(masks_missing_values) {
+  const Matrix full = chain(3000);
+  Matrix x = full;
+  Rng rng(15);
+  for (std::int64_t e = 0; e < x.size(); ++e)
+    if (rng.uniform() < 0.1) x.data()[e] = not_a_number;
+  DagOptions o;
+  o.missing = Missing::mask;
+  o.sem = Sem::linear;
+  o.refine = Refine::always;
+  const Dag dag = learn(x, o);
+  check_sound(dag, 3);
+  BOOST_TEST(!dag.refined);
+  BOOST_TEST(warns(dag, "not refined"));
+  BOOST_TEST((pairs(dag.graph) == std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 2}}));
+  double sum = 0, count = 0;
+  for (std::int64_t r = 0; r < x.rows(); ++r)
+    if (!std::isnan(x(r, 1))) sum += x(r, 1), count += 1;
+  BOOST_TEST(std::fabs(dag.center[1] - sum / count) < 1e-12);
+
+  // Without missing values the policy changes nothing.
+  DagOptions fail = plain(5), mask = fail;
+  mask.missing = Missing::mask;
+  BOOST_TEST((learn(full, fail).weights == learn(full, mask).weights));
+
+  // A column that was never observed is one without variance.
+  for (std::int64_t r = 0; r < x.rows(); ++r) x(r, 0) = not_a_number;
+  o.refine = Refine::never;
+  const Dag without = learn(x, o);
+  check_sound(without, 3);
+  BOOST_TEST((without.constant == std::vector<std::int64_t>{0}));
+}
+
+BOOST_AUTO_TEST_CASE(takes_tables_of_any_layout) {
+  const Matrix x = simulated(100, 4, 16);
+  std::vector<double> padded(std::size_t(x.rows() * 7), not_a_number);
+  for (std::int64_t r = 0; r < x.rows(); ++r)
+    for (std::int64_t j = 0; j < 4; ++j) padded[std::size_t(r * 7 + j)] = x(r, j);
+  Run run;
+  const Dag dag = cape::learn_dag({padded.data(), x.rows(), 4, 7, cape::Layout::row_major}, plain(3), run);
+  BOOST_TEST((dag.weights == learn(x, plain(3)).weights));
+}
+
+BOOST_AUTO_TEST_CASE(of_large_values_is_finite_or_an_error) {
+  Matrix x = simulated(100, 4, 17);
+  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] *= 1e200;
+  DagOptions o = plain(5);
+  BOOST_TEST(fails_with(Status::not_converged, "standardize", [&] { learn(x, o); }));
+  o.standardize = true;
+  check_sound(learn(x, o), 4);
+}
+
+BOOST_AUTO_TEST_CASE(stops_within_100_ms_when_cancelled) {
+  // Time between two calls of the progress function, in CPU time: other work on the machine does
+  // not count. A call that returns false ends the computation at once.
+  const Matrix x = noise(200, 300, 18);
+  std::clock_t last = 0;
+  double longest = 0;
+  int calls = 0;
+  Run run(1, 1, [&](const cape::Progress& p) {
+    const std::clock_t now = std::clock();
+    if (p.step > 0 && last != 0)
+      longest = std::max(longest, double(now - last) / CLOCKS_PER_SEC);
+    if (p.step > 0) last = now;
+    return ++calls < 30;
+  });
+  BOOST_TEST(fails_with(Status::cancelled, "cancelled", [&] { cape::learn_dag(x, DagOptions(), run); }));
+  BOOST_TEST(calls == 30);
+  BOOST_TEST(longest < 0.1);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_tables_that_are_too_small) {
+  BOOST_TEST(fails_with(Status::invalid_argument, "got 5 and 0", [] { learn(Matrix(0, 5), plain()); }));
+  BOOST_TEST(fails_with(Status::invalid_argument, "got 1 and 20", [] { learn(noise(20, 1, 1), plain()); }));
+  BOOST_TEST(fails_with(Status::invalid_argument, "got 4 and 9", [] { learn(noise(9, 4, 1), plain()); }));
+  BOOST_TEST(fails_with(Status::invalid_argument, "got 0 and 20", [] { learn(Matrix(20, 4), plain()); }));
+  check_sound(learn(noise(10, 2, 1), plain(3)), 2);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_values_that_are_not_finite) {
+  Matrix x = noise(20, 4, 19);
+  x(1, 2) = not_a_number;
+  BOOST_TEST(fails_with(Status::invalid_argument, "row 2, column 3", [&] { learn(x, plain()); }));
+  DagOptions mask = plain(3);
+  mask.missing = Missing::mask;
+  check_sound(learn(x, mask), 4);
+  x(0, 0) = -infinity;
+  BOOST_TEST(fails_with(Status::invalid_argument, "row 1, column 1", [&] { learn(x, mask); }));
+  BOOST_TEST(fails_with(Status::invalid_argument, "2 value(s)", [&] { learn(x, plain()); }));
+}
+
+BOOST_AUTO_TEST_CASE(refuses_options_out_of_range) {
+  const Matrix x = noise(20, 3, 20);
+  const auto refused = [&](const std::string& name, const std::function<void(DagOptions&)>& spoil) {
+    DagOptions o = plain(3);
+    spoil(o);
+    return fails_with(Status::invalid_argument, name, [&] { learn(x, o); });
+  };
+  BOOST_TEST(refused("dag.lambda", [](DagOptions& o) { o.lambda = -1; }));
+  BOOST_TEST(refused("dag.l2", [](DagOptions& o) { o.l2 = not_a_number; }));
+  BOOST_TEST(refused("dag.threshold", [](DagOptions& o) { o.threshold = -0.1; }));
+  BOOST_TEST(refused("dag.hidden", [](DagOptions& o) { o.hidden = 0; }));
+  BOOST_TEST(refused("dag.epochs", [](DagOptions& o) { o.epochs = 0; }));
+  BOOST_TEST(refused("dag.batch_size", [](DagOptions& o) { o.batch_size = -5; }));
+  BOOST_TEST(refused("dag.learning_rate", [](DagOptions& o) { o.learning_rate = 0; }));
+  BOOST_TEST(refused("dag.rho_growth", [](DagOptions& o) { o.rho_growth = 0.5; }));
+  BOOST_TEST(refused("dag.rho_interval", [](DagOptions& o) { o.rho_interval = 0; }));
+  BOOST_TEST(refused("dag.rho_max", [](DagOptions& o) { o.rho_max = infinity; }));
+  BOOST_TEST(refused("dag.h_tolerance", [](DagOptions& o) { o.h_tolerance = -1; }));
+  BOOST_TEST(refused("dag.sem", [](DagOptions& o) { o.sem = static_cast<Sem>(9); }));
+  BOOST_TEST(refused("dag.refine_hidden", [](DagOptions& o) { o.refine_hidden = 0; }));
+}
+
+BOOST_AUTO_TEST_CASE(describes_every_option) {
+  DagOptions o;
+  const cape::OptionFields all = cape::fields(o);
+  for (const cape::OptionField& f : all) {
+    BOOST_TEST(f.name.starts_with("dag."));
+    BOOST_TEST((!f.doc.empty() && !f.source.empty()));
+  }
+  cape::check_options(all); // the defaults are in their ranges
+}
+
+BOOST_AUTO_TEST_SUITE_END()
