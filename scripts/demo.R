@@ -12,8 +12,9 @@ pbmc <- function() {
   env <- new.env()
   utils::data("pbmc_small", package = "SeuratObject", envir = env)
   assay <- env$pbmc_small[["RNA"]]
-  counts <- tryCatch(SeuratObject::GetAssayData(assay, layer = "counts"),
-                     error = function(e) SeuratObject::GetAssayData(assay, slot = "counts"))
+  five <- utils::packageVersion("SeuratObject") >= "5" # where slots became layers
+  counts <- if (five) SeuratObject::GetAssayData(assay, layer = "counts")
+            else SeuratObject::GetAssayData(assay, slot = "counts")
   SingleCellExperiment(list(counts = counts))
 }
 
