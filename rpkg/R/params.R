@@ -75,8 +75,8 @@ one_of <- function(value, choices, name) {
 #' @param hidden units of a feature's network.
 #' @param batch.size,learning.rate cells in a step of the optimiser, and its peak learning rate.
 #' @param rho.growth,rho.interval,rho.max,h.tolerance the augmented Lagrangian: factor by which the
-#'   penalty grows, epochs between its updates, its largest value, and the acyclicity at which the fit
-#'   has converged.
+#'   penalty grows, epochs between its updates (`NA`: a twentieth of all), its largest value, and the
+#'   acyclicity at which the fit has converged.
 #' @param refine.t,refine.window,refine.hidden,refine.epochs the refinement: t statistic at which a
 #'   cause stays, positions tried to either side in the search for the order, and the units and epochs
 #'   of its regressions.
@@ -89,8 +89,8 @@ one_of <- function(value, choices, name) {
 DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
                      lambda = NA_real_, threshold = 0.2, epochs = 100L,
                      constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.005,
-                     hidden = 10L, batch.size = 128L, learning.rate = 0.01, rho.growth = 3,
-                     rho.interval = 5L, rho.max = 1e16, h.tolerance = 1e-8, refine.t = 3,
+                     hidden = 10L, batch.size = 128L, learning.rate = 0.01, rho.growth = 2,
+                     rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-8, refine.t = 3,
                      refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
         cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")

@@ -3,7 +3,7 @@ suppressPackageStartupMessages(library(SingleCellExperiment))
 # Quick settings: what is tested here is the R layer, not how well the graph is learned.
 quick_dag <- function(...) {
     given <- list(...)
-    do.call(DagParam, c(given, list(sem = "linear", epochs = 10L)[setdiff(c("sem", "epochs"), names(given))]))
+    do.call(DagParam, c(given, list(sem = "linear", epochs = 40L)[setdiff(c("sem", "epochs"), names(given))]))
 }
 quick_embed <- function(...) HyperbolicParam(dims = 4L, epochs = 20L, ...)
 
@@ -38,7 +38,7 @@ child_args <- function(code) {
     file <- tempfile(fileext = ".R")
     libraries <- paste(deparse(.libPaths()), collapse = "")
     writeLines(c(paste0(".libPaths(", libraries, ")"),
-        "suppressPackageStartupMessages({library(capeOmics); library(SingleCellExperiment)})", code), file)
+        "library(capeOmics)", code), file)
     file
 }
 run_child <- function(code, stderr = TRUE) {

@@ -27,13 +27,6 @@ test_that("E1: without a seed one number is drawn from R's stream; with a seed t
     expect_error(quick_fit(x, seed = 1.5), "'seed' is 1.5")
 })
 
-test_that("E1: no random state is made where there was none", {
-    out <- run_child(c("x <- matrix(c(1:20, 3, 1, 4, 1, 5, 9, 2, 6, 5, 3) * 1.5, 2, byrow = TRUE)[, 1:12]",
-        "x <- matrix(sin(1:60), 3)", "fit <- suppressWarnings(cape_calculate(x, seed = 1))",
-        "cat(exists('.Random.seed', globalenv()))"))
-    expect_identical(utils::tail(out, 1), "FALSE")
-})
-
 test_that("E3: Ctrl-C stops a fit within 2 s as an interrupt, and the next fit works, many times", {
     skip_on_os("windows")
     mark <- tempfile()
@@ -68,30 +61,44 @@ test_that("E4: too little memory is an R error of class capeError, and the sessi
     expect_identical(trimws(out), c("capeError out_of_memory", "TRUE"))
 })
 
-test_that("E6: threads follow the request, the affinity mask and OMP_NUM_THREADS", {
-    threads <- function(prefix, env = character()) {
-        code <- child_args(c("cat(cape_config()$threads, '\\n')"))
-        trimws(utils::tail(system2("sh", c("-c", shQuote(paste(prefix, file.path(R.home("bin"), "Rscript"), "--vanilla", code))),
-            stdout = TRUE), 1))
-    }
+test_that("E6: num.threads = NULL follows the affinity mask and OMP_NUM_THREADS", {
     skip_if(!nzchar(Sys.which("taskset")))
-    expect_identical(threads("taskset -c 0"), "1")
-    expect_identical(threads("OMP_NUM_THREADS=1"), "1")
+    code <- child_args(c("cat(cape_config()$threads, '')", "cat(capeOmics:::run_threads(NULL))"))
+    out <- system2("taskset", c("-c", "0", file.path(R.home("bin"), "Rscript"), "--vanilla", code), stdout = TRUE)
+    expect_identical(utils::tail(out, 1), "1 1")
+    old <- Sys.getenv("OMP_NUM_THREADS", NA)
+    on.exit(if (is.na(old)) Sys.unsetenv("OMP_NUM_THREADS") else Sys.setenv(OMP_NUM_THREADS = old))
+    Sys.setenv(OMP_NUM_THREADS = "1,2")
+    expect_identical(capeOmics:::run_threads(NULL), 1L)
+    expect_identical(capeOmics:::run_threads(7), 7L)
+})
+
+test_that("E6: a cgroup's quota limits the threads", {
+    quota <- function(text) {
+        file <- tempfile()
+        writeLines(text, file)
+        capeOmics:::cgroup_cpus(file)
+    }
+    expect_identical(quota("150000 100000"), 2L)
+    expect_identical(quota("max 100000"), NA_integer_)
+    expect_identical(capeOmics:::cgroup_cpus(tempfile()), NA_integer_)
 })
 
 test_that("E6: a fit on one thread starts no other, and one on two starts one", {
     skip_if(!dir.exists("/proc/self/task"))
-    code <- function(threads) c(
+    code <- c(
         "x <- matrix(sin((1:60000)^1.5), 60)",
-        "most <- 0",
-        "progress <- function(...) most <<- max(most, length(list.files('/proc/self/task')))",
-        "before <- length(list.files('/proc/self/task'))",
-        "settings <- c(capeOmics:::settings(DagParam(epochs = 20L)), capeOmics:::settings(HyperbolicParam()),",
-        sprintf("  capeOmics:::run_settings(1, %d))", threads),
-        "invisible(capeOmics:::core_fit(x, settings, progress))",
-        "cat(most - before, '\\n')")
-    expect_identical(trimws(utils::tail(run_child(code(1)), 1)), "0")
-    expect_lte(as.numeric(utils::tail(run_child(code(2)), 1)), 1)
+        "tasks <- function() length(list.files('/proc/self/task'))",
+        "extra <- function(threads) {",
+        "  before <- tasks()",
+        "  most <- before",
+        "  settings <- c(capeOmics:::settings(DagParam(epochs = 10L)), capeOmics:::settings(HyperbolicParam(epochs = 50L)),",
+        "    capeOmics:::run_settings(1, threads))",
+        "  capeOmics:::core_fit(x, settings, function(...) most <<- max(most, tasks()))",
+        "  most - before",
+        "}",
+        "cat(extra(1), extra(2) <= 1)")
+    expect_identical(utils::tail(run_child(code), 1), "0 TRUE")
 })
 
 test_that("an R error in the progress display does not end the fit", {
