@@ -72,25 +72,25 @@ static void callback_cancels(void) {
   cape_options_free(o);
 }
 
-/* A fit of many seconds with the refinement, cancelled after a second: the callback comes round at
- * least every 100 ms (a generous bound for a busy machine), and the call returns soon after. */
-static void long_fit_is_cancelled_soon(void) {
-  enum { n = 2000, m = 12 };
-  double* x = malloc(n * m * sizeof *x);
+/* A long fit, cancelled after a second: the callback comes round every 50 ms and the call returns
+ * soon after it has cancelled (bounds for a busy machine). */
+static void long_fit_is_cancelled_soon(int n, int m, const char* long_option) {
+  double* x = malloc((size_t)(n * m) * sizeof *x);
   uint64_t state = 3;
   for (int i = 0; i < n * m; ++i) x[i] = noise(&state) + (i >= n ? sin(x[i - n]) : 0);
   const cape_matrix_view view = CAPE_MATRIX_VIEW(x, n, m);
   cape_options* o = NULL;
   CHECK_OK(cape_options_new(&o));
-  watch w = {.caller = pthread_self(), .cancel_at = 20}; /* calls come every 50 ms at most */
+  CHECK_OK(cape_options_set_i64(o, long_option, 100000));
+  watch w = {.caller = pthread_self(), .cancel_at = 20};
   CHECK_OK(cape_options_set_progress(o, on_progress, &w));
   cape_result* result = NULL;
   CHECK_STATUS(cape_fit(&result, &view, o), CAPE_CANCELLED);
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   const double delay = seconds_between(w.last, now);
-  printf("longest gap between calls %.3f s, return after cancelling %.3f s\n", w.longest_gap,
-         delay);
+  printf("%d x %d, %s: longest gap between calls %.3f s, return after cancelling %.3f s\n", n, m,
+         long_option, w.longest_gap, delay);
   CHECK(w.longest_gap < 0.5 && delay < 0.5);
   cape_options_free(o);
   free(x);
@@ -142,7 +142,10 @@ static void two_threads(void) {
 int main(void) {
   callback_on_the_calling_thread();
   callback_cancels();
-  long_fit_is_cancelled_soon();
+  long_fit_is_cancelled_soon(2000, 12, "dag.epochs");
+  long_fit_is_cancelled_soon(2000, 12, "dag.refine_epochs");
+  long_fit_is_cancelled_soon(2000, 12, "embed.epochs");
+  long_fit_is_cancelled_soon(200, 800, "dag.epochs"); /* large products between the polls */
   two_threads();
   return n_failed != 0;
 }
