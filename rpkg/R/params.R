@@ -63,8 +63,9 @@ one_of <- function(value, choices, name) {
 #'   always centred. Without scaling, the order that raw variances imply is used: right when noise
 #'   variances are alike, misleading when units are arbitrary. The directions of linear relations with
 #'   Gaussian noise of unknown variance cannot be identified by any method.
-#' @param lambda weight of the L1 penalty on the graph; `NA`: 0.02 for `"mlp"`, 0.1 for `"linear"` and
-#'   `"paper"`, 1 for `"literal"`. More gives fewer edges.
+#' @param lambda weight of the L1 penalty on the graph: more gives fewer edges. `NA`: 1 for `"literal"`,
+#'   else the larger of 0.45 sqrt(log(features) / cells) and 0.02 (`"mlp"`) or 0.05 (`"linear"`,
+#'   `"paper"`).
 #' @param threshold edges with an absolute weight of at most this are pruned; see [cape_prune()] for
 #'   other values without another fit. Not used where the graph is refined.
 #' @param epochs passes over the cells.
@@ -89,8 +90,8 @@ one_of <- function(value, choices, name) {
 DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
                      lambda = NA_real_, threshold = 0.2, epochs = 100L,
                      constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.005,
-                     hidden = 10L, batch.size = 128L, learning.rate = 0.01, rho.growth = 2,
-                     rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-8, refine.t = 3,
+                     hidden = 10L, batch.size = 128L, learning.rate = 0.01, rho.growth = 2.5,
+                     rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4, refine.t = 3,
                      refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
         cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")
@@ -120,14 +121,15 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #'   `"effect"`, `"symmetric"`: its anchor turned round, or both ways.
 #' @param optimizer `"radam"` (Riemannian Adam) or `"rsgd"` (Riemannian gradient descent).
 #' @param hop.cost an edge of weight w has length `hop.cost - log(w)`.
-#' @param soft.temperature,temperature temperatures of the targets and of the distances; `NA`: 0.25 for
-#'   8 or more dimensions, else 0.5.
+#' @param soft.temperature,temperature temperatures of the targets and of the distances; `NA`: for
+#'   `"soft"`, 0.25 with 8 or more dimensions, else 0.5; 1 for the others.
 #' @param rank.weight,rank.margin,rank.temperature the ranking of radii along edges.
 #' @param generality.weight weight of the PageRank penalty; `NA`: 0.01 for `"soft"`, else 0.1.
 #' @param restart restart probability of the PageRank.
 #' @param k.hop neighbourhood of the objectives other than `"soft"`.
 #' @param epochs steps; `NA`: 500 for `"soft"`, else 1000.
-#' @param learning.rate step size; `NA`: 0.1 for `"soft"`, else 0.01.
+#' @param learning.rate step size, which falls along a cosine; `NA`: 0.1 for `"soft"`, else 0.01, and for
+#'   `"rsgd"` that times the number of features.
 #' @param max.radius points are kept within this distance of the origin.
 #' @return An object of class `HyperbolicParam`.
 #' @seealso [cape_embed_dag()], [cape_fit()]
