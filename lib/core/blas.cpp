@@ -39,9 +39,12 @@ int group(std::string_view kernel) {
   return 1;
 }
 
+} // namespace
+
 // Runs when the library is loaded, before or after OpenBLAS's own constructor (which does nothing
-// when a kernel is already there). The environment of the process is left as it was.
-[[gnu::constructor]] void choose_kernel() {
+// when a kernel is already there). The environment of the process is left as it was. Its name is C's
+// so that the build can ask for it: nothing refers to it, and a static library would leave it out.
+extern "C" [[gnu::constructor]] void cape_choose_blas_kernel() {
   const char* best = best_kernel();
   if (best == nullptr || std::getenv(variable) != nullptr) return;
   gotoblas_dynamic_init();
@@ -53,8 +56,6 @@ int group(std::string_view kernel) {
   }
   openblas_set_num_threads(1); // our own loops are the parallel ones
 }
-
-} // namespace
 
 BlasInfo blas_info() {
   BlasInfo info;

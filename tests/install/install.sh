@@ -19,6 +19,7 @@ if find "$prefix" -name 'arma.hpp' -o -name 'vector_math.hpp' -o -name '*.hpp' |
          -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix"
 "$cmake" --build "$work/consumer"
 "$work/consumer/consumer"
+"$nm" "$work/consumer/consumer" | grep -q cape_choose_blas_kernel # linked though nothing calls it
 
 "$cmake" -S "$here/c_consumer" -B "$work/c_consumer" -G Ninja -DCMAKE_C_COMPILER="$cc" \
          -DCMAKE_PREFIX_PATH="$prefix"

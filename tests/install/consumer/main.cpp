@@ -1,6 +1,5 @@
 // A program outside the tree: simulate, fit, compare.
 #include <cstdio>
-#include <string>
 
 import cape;
 
@@ -17,9 +16,6 @@ int main() {
   const cape::Fit fit = cape::fit(x, options, run);
   const cape::GraphMetrics metrics = cape::compare_graphs(fit.dag.graph, truth);
 
-  const cape::BlasInfo blas = cape::blas_info();
-  std::printf("BLAS kernel %s, SHD %lld\n", blas.kernel.c_str(),
-              static_cast<long long>(metrics.shd));
-  const bool best = blas.chosen_by_user || blas.kernel == blas.cpu_best;
-  return best && cape::is_acyclic(fit.dag.graph) && fit.angles.rows() == 6 ? 0 : 1;
+  std::printf("structural Hamming distance %lld\n", static_cast<long long>(metrics.shd));
+  return cape::is_acyclic(fit.dag.graph) && fit.angles.rows() == 6 ? 0 : 1;
 }
