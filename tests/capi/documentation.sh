@@ -5,7 +5,9 @@ set -eu
 document=$1 list_options=$2
 shift 2
 "$list_options" | cat "$@" - | while IFS= read -r line; do
-  grep -qxF -- "$line" "$document" || { echo "not in $document: $line" >&2; exit 1; }
+  grep -qxF -- "$line" "$document" && continue
+  echo "not in $document (the table of options is the output of list_options): $line" >&2
+  exit 1
 done
 documented=$(grep -cE '^\| [a-z]+\.[a-z_0-9]+ \|' "$document")
 known=$("$list_options" | grep -cE '^\| [a-z]+\.[a-z_0-9]+ \|')

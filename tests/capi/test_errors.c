@@ -407,6 +407,22 @@ static void huge_sizes(void) {
                CAPE_INVALID_ARGUMENT);
 }
 
+/* 2.5e9 cells of which one is not zero: never made dense. */
+static void huge_sparse(void) {
+  enum { n = 50000 };
+  int64_t* offsets = calloc(n + 1, sizeof *offsets);
+  for (int i = 4321; i <= n; ++i) offsets[i] = 1; /* in column 4320 */
+  const int32_t row[] = {n - 1};
+  const double value[] = {7};
+  const cape_sparse_view v = {sizeof v, value, row, offsets, n, n, CAPE_COL_MAJOR};
+  int64_t top = -1;
+  CHECK_OK(cape_most_variable_sparse(&top, 1, &v));
+  CHECK(top == 4320);
+  cape_table* t;
+  CHECK_STATUS(cape_preprocess_sparse(&t, &v, options), CAPE_INVALID_ARGUMENT); /* nothing is left */
+  free(offsets);
+}
+
 /* The dimensions that are passed along are compared, and a buffer that is one short stays as it is. */
 static void wrong_dimensions(void) {
   enum { n = N_COLS };
@@ -552,6 +568,7 @@ int main(void) {
     bad_options();
     bad_tables();
     huge_sizes();
+    huge_sparse();
     wrong_dimensions();
     bad_state();
     bad_graphs_and_points();

@@ -1,5 +1,6 @@
 /* The callback: where it is called, and that it cancels; handles of one's own on two threads. */
 #include "check.h"
+#include <dirent.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -26,6 +27,36 @@ static int on_progress(const cape_progress* progress, void* ctx) {
   w->n_bad += progress->struct_size != sizeof *progress || progress->stage == NULL ||
               progress->step < 0 || (progress->total > 0 && progress->step > progress->total);
   return w->cancel_at > 0 && w->n_calls >= w->cancel_at;
+}
+
+static int count_threads(const cape_progress* progress, void* ctx) {
+  (void)progress;
+  int* most = ctx;
+  int n = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  for (const struct dirent* task; (task = readdir(tasks)) != NULL;) n += task->d_name[0] != '.';
+  closedir(tasks);
+  if (n > *most) *most = n;
+  return 0;
+}
+
+/* One thread by default, BLAS included; run.threads and no more otherwise. */
+static void threads_are_limited(void) {
+  double x[N_ROWS * N_COLS];
+  fill_chain(x);
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  cape_options* o = quick_options();
+  int most = 0;
+  CHECK_OK(cape_options_set_str(o, "dag.refine", "always"));
+  CHECK_OK(cape_options_set_progress(o, count_threads, &most));
+  for (int threads = 1; threads <= 2; ++threads) {
+    cape_result* result = NULL;
+    CHECK_OK(cape_options_set_i64(o, "run.threads", threads));
+    CHECK_OK(cape_fit(&result, &view, o));
+    CHECK(most >= 1 && most <= threads);
+    cape_result_free(result);
+  }
+  cape_options_free(o);
 }
 
 static void callback_on_the_calling_thread(void) {
@@ -140,6 +171,9 @@ static void two_threads(void) {
 }
 
 int main(void) {
+#ifndef CAPE_SANITIZED /* sanitizers have threads of their own */
+  threads_are_limited(); /* first: threads outlive the call that they were started for */
+#endif
   callback_on_the_calling_thread();
   callback_cancels();
   long_fit_is_cancelled_soon(2000, 12, "dag.epochs");
