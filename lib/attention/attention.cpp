@@ -444,6 +444,7 @@ void head_backward(const Call<T>& call, std::int64_t b, std::int64_t h, const T*
   for (std::int64_t t = 0; t < call.tiles(); ++t) {
     const Rows rows = call.tile(t);
     const T* shifts = log_sum_exp + (b * in.heads + h) * in.q_length + rows.front();
+    if (!packed.rows.empty()) checked_magnitude(shifts, std::ssize(rows), "log_sum_exp");
     const arma::Mat<T> q = call.pack_queries(b, h, rows);
     const arma::Mat<T> d_o = pack(queries(in, d_out), b, h, rows);
     const arma::Row<T> correction = arma::sum(pack(queries(in, out), b, h, rows) % d_o, 0);

@@ -42,7 +42,7 @@ template <class T>
 T Max(const T* x, std::int64_t n) {
   const hn::ScalableTag<T> d;
   auto top = hn::Set(d, x[0]);
-  for_each(d, x, n, x[0], [&](auto v) { top = hn::Max(top, v); });
+  for_each(d, x, n, x[0], [&](auto v) HWY_ATTR { top = hn::Max(top, v); });
   return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
@@ -51,7 +51,7 @@ T ExpSum(T* x, T shift, std::int64_t n) {
   const hn::ScalableTag<T> d;
   const auto shifts = hn::Set(d, shift);
   auto sum = hn::Zero(d);
-  transform(d, x, n, -std::numeric_limits<T>::infinity(), [&](auto v) {
+  transform(d, x, n, -std::numeric_limits<T>::infinity(), [&](auto v) HWY_ATTR {
     const auto e = hn::Exp(d, hn::Sub(v, shifts));
     sum = hn::Add(sum, e);
     return e;
@@ -64,7 +64,7 @@ T MaxAbs(const T* x, std::int64_t n) {
   const hn::ScalableTag<T> d;
   auto top = hn::Zero(d);
   auto finite = hn::Eq(top, top);
-  for_each(d, x, n, T(0), [&](auto v) {
+  for_each(d, x, n, T(0), [&](auto v) HWY_ATTR {
     finite = hn::And(finite, hn::IsFinite(v));
     top = hn::Max(top, hn::Abs(v));
   });

@@ -29,30 +29,37 @@ HWY_INLINE void map(const T* x, T* out, std::int64_t n, F f) {
   }
 }
 
-// Highway's functions are undefined for NaN and far outside their range: NaN stays NaN here, and an
-// argument is kept where the result has long been infinite.
+// Highway's functions are undefined for NaN and far outside their range. So f gets 0 in the place of
+// a NaN, which goes into the result as it is.
+template <class V, class F>
+HWY_INLINE V keep_nan(V x, F f) {
+  const auto nan = hn::IsNaN(x);
+  return hn::IfThenElse(nan, x, f(hn::IfThenZeroElse(nan, x)));
+}
+
 struct Exp {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     using T = hn::TFromD<D>;
-    const V overflows = hn::Set(d, T(sizeof(T) == 4 ? 100 : 800));
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Min(x, overflows)));
+    const V overflows = hn::Set(d, T(sizeof(T) == 4 ? 100 : 800)); // to infinity, well in range
+    return keep_nan(x, [&](V y) HWY_ATTR { return hn::Exp(d, hn::Min(y, overflows)); });
   }
 };
 struct Sigmoid {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     using T = hn::TFromD<D>;
-    const V one = hn::Set(d, T(1));
-    const V kept = hn::Min(hn::Max(x, hn::Set(d, T(-25))), hn::Set(d, T(25)));
-    return hn::IfThenElse(hn::IsNaN(x), x,
-                          hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(kept)))));
+    const V one = hn::Set(d, T(1)), limit = hn::Set(d, T(25));
+    return keep_nan(x, [&](V y) HWY_ATTR {
+      y = hn::Min(hn::Max(y, hn::Neg(limit)), limit);
+      return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(y))));
+    });
   }
 };
 struct Tanh {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
+    return keep_nan(x, [&](V y) HWY_ATTR { return hn::Tanh(d, y); });
   }
 };
 
