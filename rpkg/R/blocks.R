@@ -31,8 +31,8 @@ standard_form <- function(x, what) {
     if (!is(x, "DelayedMatrix")) {
         x <- DelayedArray::DelayedArray(x)
     }
-    if (!DelayedArray::type(x) %in% c("double", "integer", "logical")) {
-        cape_error(what, " is ", DelayedArray::type(x), "; it must be numeric")
+    if (!BiocGenerics::type(x) %in% c("double", "integer", "logical")) {
+        cape_error(what, " is ", BiocGenerics::type(x), "; it must be numeric")
     }
     x
 }

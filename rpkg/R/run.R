@@ -67,6 +67,9 @@ with_progress <- function(verbose, call) {
     labels <- c(dag = "Step I: learning the graph", dag.refine = "Step I: refining the graph",
         embed = "Step II: embedding the graph")
     progress <- function(stage, step, total, loss, constraint) suspendInterrupts({
+        if (!nzchar(stage)) {
+            return(NULL) # nothing has begun
+        }
         if (stage != stage_shown) {
             finish()
             label <- if (stage %in% names(labels)) labels[[stage]] else stage

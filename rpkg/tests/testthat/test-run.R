@@ -107,6 +107,20 @@ test_that("an R error in the progress display does not end the fit", {
     expect_named(result, c("dag", "embedding", "angles"))
 })
 
+test_that("the display of progress works from the first call on", {
+    failed <- character()
+    settings <- c(capeOmics:::settings(DagParam(epochs = 20L)), capeOmics:::settings(quick_embed()),
+        capeOmics:::run_settings(1, 1))
+    x <- matrix(sin((1:60000)^1.5), 60)
+    capeOmics:::with_progress(TRUE, function(progress) {
+        progress("", 0, 0, NaN, NaN)
+        capeOmics:::core_fit(x, settings, function(...) {
+            tryCatch(progress(...), error = function(e) failed <<- conditionMessage(e))
+        })
+    })
+    expect_identical(failed, character())
+})
+
 test_that("the progress function hears of both steps, with counts that rise", {
     heard <- list()
     settings <- c(capeOmics:::settings(DagParam(epochs = 40L)), capeOmics:::settings(HyperbolicParam()),
