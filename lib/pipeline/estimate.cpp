@@ -7,19 +7,18 @@ module cape.pipeline;
 namespace cape {
 namespace {
 
-// Seconds per unit of work on one core of a present server CPU with AVX-512; each is a count of
-// operations over the rate that the kernels reach.
-constexpr double per_product = 1.0 / 30e9;  // a multiplication and addition in a minibatch's products
-constexpr double per_measure = 1.0 / 40e9;  // the same in the M x M products of h and its gradient
-constexpr double per_sigmoid = 2e-9;        // a hidden unit, forward and backward
-constexpr double per_regression = 1e-9;     // a row, hidden unit and candidate, over all regressions
-constexpr double per_pair = 1e-9;           // a pair of nodes, besides its inner products
-constexpr double per_coordinate = 1.5e-8;   // a step of the Riemannian optimiser
+// Seconds per unit of work on one core of a present server CPU with AVX-512, fitted to timed runs.
+constexpr double per_product = 1.0 / 60e9; // a floating point operation in a minibatch's products
+constexpr double per_measure = 1.0 / 40e9; // the same in the M x M products of h and its gradient
+constexpr double per_sigmoid = 2e-9;       // a hidden unit, forward and backward
+constexpr double per_regression = 1e-9;    // a row, hidden unit and candidate, over all regressions
+constexpr double per_pair = 2e-9;          // a pair of nodes, besides its inner products
+constexpr double per_coordinate = 1.5e-8;  // a step of the Riemannian optimiser
 
 double real(std::int64_t count) { return static_cast<double>(count); }
 
 double hidden_units(const DagOptions& options) {
-  return options.sem == Sem::mlp ? real(options.hidden) : 1;
+  return options.sem == Sem::linear ? 1 : real(options.hidden);
 }
 
 bool refines(const DagOptions& options, double m) {
@@ -27,12 +26,16 @@ bool refines(const DagOptions& options, double m) {
          (options.refine == Refine::automatic && options.sem == Sem::mlp && m <= 20);
 }
 
+// As the augmented Lagrangian does it: tables with few rows are passed over several times in an
+// epoch, and on wide ones h is not computed in every step.
 double learning_seconds(double n, double m, const DagOptions& options) {
-  const double rows = std::min(n, real(options.batch_size));
-  const double steps = std::max(n / std::max(rows, 1.0), 15.0); // in an epoch
+  const double rows = std::max(1.0, std::min(n, real(options.batch_size)));
+  const double steps = std::max(n / rows, std::clamp(3600 / std::max(m, 1.0), 15.0, 120.0));
   const double units = rows * m * hidden_units(options);
-  const double step = units * m * 4 * per_product + units * per_sigmoid + 20 * m * m * m * per_measure;
-  return real(options.epochs) * steps * step;
+  const double measures = 1 / std::max(1.0, std::floor(m / 64));
+  return real(options.epochs) * steps *
+         (units * m * 4 * per_product + units * per_sigmoid +
+          measures * 20 * m * m * m * per_measure);
 }
 
 // Every column has at most 20 candidates, and the number of regressions grows like their number.

@@ -93,19 +93,19 @@ BOOST_AUTO_TEST_CASE(a_graph_without_edges_and_a_single_node_are_encoded) {
 
 BOOST_AUTO_TEST_CASE(the_estimate_grows_with_the_data_and_the_work) {
   const cape::Options options;
-  const cape::Estimate base = estimate(1000, 100, options);
-  BOOST_TEST(base.bytes > 8.0 * 1000 * 100); // the table alone
+  const cape::Estimate base = estimate(10000, 100, options);
+  BOOST_TEST(base.bytes > 8.0 * 10000 * 100); // the table alone
   BOOST_TEST(base.seconds > 0);
-  BOOST_TEST(estimate(2000, 100, options).seconds > base.seconds);
-  BOOST_TEST(estimate(1000, 200, options).seconds > base.seconds);
-  BOOST_TEST(estimate(2000, 100, options).bytes >= base.bytes);
-  BOOST_TEST(estimate(1000, 200, options).bytes > base.bytes);
+  BOOST_TEST(estimate(20000, 100, options).seconds > base.seconds);
+  BOOST_TEST(estimate(10000, 200, options).seconds > base.seconds);
+  BOOST_TEST(estimate(20000, 100, options).bytes >= base.bytes);
+  BOOST_TEST(estimate(10000, 200, options).bytes > base.bytes);
   cape::Options twice = options;
   twice.dag.epochs *= 2;
-  BOOST_TEST(estimate(1000, 100, twice).seconds > base.seconds);
+  BOOST_TEST(estimate(10000, 100, twice).seconds > base.seconds);
   cape::Options refined = options;
   refined.dag.refine = cape::Refine::always;
-  BOOST_TEST(estimate(1000, 100, refined).seconds > base.seconds);
+  BOOST_TEST(estimate(10000, 100, refined).seconds > base.seconds);
   BOOST_CHECK_THROW(estimate(-1, 10, options), cape::Error);
   BOOST_CHECK_THROW(estimate(std::int64_t{1} << 40, std::int64_t{1} << 40, options), cape::Error);
 }
