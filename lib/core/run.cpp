@@ -13,10 +13,35 @@ module;
 #include <utility>
 module cape.core;
 
+#if defined(__SANITIZE_THREAD__)
+#define CAPE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CAPE_THREAD_SANITIZER 1
+#endif
+#endif
+#ifdef CAPE_THREAD_SANITIZER
+extern "C" void __tsan_acquire(void*);
+extern "C" void __tsan_release(void*);
+#endif
+
 namespace cape {
 namespace {
 
 constexpr auto poll_interval = std::chrono::milliseconds(50);
+
+// TBB orders a loop's bodies after what its caller did before and before what it does after. But TBB
+// is built without ThreadSanitizer, which has to be told. Costs nothing without that tool.
+struct HandOver {
+#ifdef CAPE_THREAD_SANITIZER
+  void give() { __tsan_release(this); }
+  void take() { __tsan_acquire(this); }
+#else
+  void give() {}
+  void take() {}
+#endif
+};
+HandOver to_bodies, to_caller;
 
 } // namespace
 
@@ -57,16 +82,23 @@ void Run::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& 
     }
     return;
   }
+  struct Body {
+    Body() { to_bodies.take(); }
+    ~Body() { to_caller.give(); }
+  };
+  struct Loop {
+    Loop() { to_bodies.give(); }
+    ~Loop() { to_caller.take(); }
+  };
+  const auto guarded_body = [&](std::int64_t i) {
+    const Body guard;
+    poll();
+    body(i);
+  };
+  const Loop guard;
   tbb::task_arena arena(std::min(threads_, tbb::info::default_concurrency())); // more: TBB warns
-  arena.execute([&] {
-    tbb::parallel_for(
-        std::int64_t{0}, n,
-        [&](std::int64_t i) {
-          poll();
-          body(i);
-        },
-        tbb::simple_partitioner{});
-  });
+  arena.execute(
+      [&] { tbb::parallel_for(std::int64_t{0}, n, guarded_body, tbb::simple_partitioner{}); });
 }
 
 } // namespace cape
