@@ -4,34 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string>
 #include <vector>
 import cape;
 
-extern "C" void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*,
-                       const double*, const int*, const double*, const int*, const double*,
-                       double*, const int*);
-
 namespace {
-
-double dgemm_rate() {
-  constexpr int n = 1500;
-  cape::Rng rng(1);
-  cape::Matrix a(n, n), b(n, n), c(n, n);
-  for (std::int64_t i = 0; i < a.size(); ++i) {
-    a.data()[i] = rng.uniform();
-    b.data()[i] = rng.uniform();
-  }
-  const double one = 1, zero = 0;
-  double best = 1e9;
-  for (int repeat = 0; repeat < 6; ++repeat) {
-    const std::clock_t start = std::clock(); // of the CPU: other work disturbs it less
-    dgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
-    best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
-  }
-  return 2.0 * n * n * n / best / 1e9;
-}
 
 struct Row {
   std::string setting; // of OPENBLAS_CORETYPE; empty: not set
@@ -60,7 +37,7 @@ void run_child(const char* program, Row& row) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--child") == 0) {
-    std::printf("%s %.3f\n", cape::blas_info().kernel.c_str(), dgemm_rate());
+    std::printf("%s %.3f\n", cape::blas_info().kernel.c_str(), cape::blas_rate(1500));
     return 0;
   }
   std::vector<Row> rows{{""}, {"Haswell"}, {"SkylakeX"}, {"Zen"}};

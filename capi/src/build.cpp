@@ -51,3 +51,9 @@ const char* cape_blas_best_kernel(void) {
 cape_status cape_self_test(void) {
   return cape::capi::guard([] { cape::self_test(); });
 }
+
+cape_status cape_blas_rate(double* gflops_out, int64_t n) {
+  cape::capi::clear(gflops_out);
+  return cape::capi::guard(
+      [&] { cape::capi::required(gflops_out, "gflops_out") = cape::blas_rate(n); });
+}

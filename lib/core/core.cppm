@@ -299,6 +299,10 @@ BlasInfo blas_info();
 /// kernels that are wrong on some CPUs. About a millisecond.
 void self_test();
 
+/// DGEMM of n x n matrices through the BLAS in use, on one thread: GF/s, the best of five by processor
+/// time. n in 1 .. 8192, else Error(invalid_argument). O(n^3).
+double blas_rate(std::int64_t n);
+
 /// Version, compiler, BLAS, SIMD target and threads on one line each.
 std::string build_info();
 /// A short id of the sources that this library was built from (or the version when not known).

@@ -3,6 +3,8 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
+#include <limits>
 #include <string>
 #include <string_view>
 module cape.core;
@@ -38,6 +40,24 @@ void compare(const arma::mat& blas, const arma::mat& plain, arma::uword length, 
 }
 
 } // namespace
+
+double blas_rate(std::int64_t n) {
+  if (n < 1 || n > 8192)
+    throw Error(Status::invalid_argument,
+                "n is " + std::to_string(n) + "; it must lie in [1, 8192]");
+  const auto size = static_cast<arma::uword>(n);
+  const arma::mat a = random_matrix(size, size, 0), b = random_matrix(size, size, 1);
+  arma::mat c(size, size);
+  double best = std::numeric_limits<double>::infinity();
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const std::clock_t start = std::clock(); // of the CPU: other work disturbs it less
+    c = a * b;
+    // A small product takes less than a tick of the clock.
+    best = std::min(best, std::max(static_cast<double>(std::clock() - start), 1.0));
+  }
+  const double length = static_cast<double>(n);
+  return 2 * length * length * length / (best / CLOCKS_PER_SEC) / 1e9;
+}
 
 void self_test() {
   // Below, at and beyond the tiles of the kernels, and multiples of none.

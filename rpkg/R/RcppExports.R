@@ -33,6 +33,10 @@ core_self_test <- function() {
     invisible(.Call(`_capeOmics_core_self_test`))
 }
 
+core_blas_rate <- function(n) {
+    .Call(`_capeOmics_core_blas_rate`, n)
+}
+
 core_cpus <- function() {
     .Call(`_capeOmics_core_cpus`)
 }

@@ -101,6 +101,16 @@ BEGIN_RCPP
     return R_NilValue;
 END_RCPP
 }
+// core_blas_rate
+double core_blas_rate(double n);
+RcppExport SEXP _capeOmics_core_blas_rate(SEXP nSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< double >::type n(nSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_blas_rate(n));
+    return rcpp_result_gen;
+END_RCPP
+}
 // core_cpus
 int core_cpus();
 RcppExport SEXP _capeOmics_core_cpus() {
@@ -286,6 +296,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_cell_sums_sparse", (DL_FUNC) &_capeOmics_cell_sums_sparse, 2},
     {"_capeOmics_core_build", (DL_FUNC) &_capeOmics_core_build, 0},
     {"_capeOmics_core_self_test", (DL_FUNC) &_capeOmics_core_self_test, 0},
+    {"_capeOmics_core_blas_rate", (DL_FUNC) &_capeOmics_core_blas_rate, 1},
     {"_capeOmics_core_cpus", (DL_FUNC) &_capeOmics_core_cpus, 0},
     {"_capeOmics_core_registry", (DL_FUNC) &_capeOmics_core_registry, 0},
     {"_capeOmics_core_check_options", (DL_FUNC) &_capeOmics_core_check_options, 1},

@@ -21,6 +21,14 @@ Rcpp::List core_build() {
 // [[Rcpp::export(rng = false)]]
 void core_self_test() { check(cape_self_test()); }
 
+// DGEMM of n x n matrices in the core, GF/s on one thread.
+// [[Rcpp::export(rng = false)]]
+double core_blas_rate(double n) {
+  double rate = 0;
+  check(cape_blas_rate(&rate, static_cast<std::int64_t>(n)));
+  return rate;
+}
+
 // The CPUs that this process may use (on Linux by its affinity mask).
 // [[Rcpp::export(rng = false)]]
 int core_cpus() {

@@ -14,6 +14,10 @@ static void build(void) {
   if (getenv("OPENBLAS_CORETYPE") == NULL) /* the library's choice, not the user's */
     CHECK(strcmp(cape_blas_kernel(), cape_blas_best_kernel()) == 0);
   CHECK_OK(cape_self_test());
+  double gflops = 0;
+  CHECK_OK(cape_blas_rate(&gflops, 300));
+  CHECK(gflops > 0.01); /* a plain loop does a hundred times that */
+  CHECK(cape_blas_rate(&gflops, 0) == CAPE_INVALID_ARGUMENT && gflops == 0);
   CHECK(strcmp(cape_status_name(CAPE_OK), "ok") == 0);
   CHECK(strcmp(cape_status_name(CAPE_BAD_STATE), "bad_state") == 0);
   CHECK(strcmp(cape_status_name(99), "unknown") == 0);

@@ -89,6 +89,8 @@ CAPE_API const char* cape_blas_kernel(void);
 CAPE_API const char* cape_blas_best_kernel(void);
 /* Compare GEMM on odd shapes with a plain loop: CAPE_INTERNAL and a message if they disagree. */
 CAPE_API cape_status cape_self_test(void);
+/* DGEMM of n x n matrices through the BLAS in use, on one thread: GF/s. n in 1 .. 8192. */
+CAPE_API cape_status cape_blas_rate(double* gflops_out, int64_t n);
 
 /* ------------------------------------------------------------------------------------- views */
 
