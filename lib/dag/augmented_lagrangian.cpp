@@ -15,6 +15,7 @@ namespace {
 
 constexpr double final_rate = 0.02; // of the learning rate, at the end of the cosine
 constexpr double sufficient_decrease = 0.25; // rho grows unless h fell to this share
+constexpr double warm_up = 0.5; // of the steps, over which lambda rises to its value
 constexpr std::int64_t penalty_updates = 20; // in a fit, unless rho_interval is given
 
 // An epoch passes over a table with few rows several times: what matters is the number of steps in
@@ -22,6 +23,12 @@ constexpr std::int64_t penalty_updates = 20; // in a fit, unless rho_interval is
 // tables cost more, so there are fewer of them.
 std::int64_t min_steps_per_epoch(std::int64_t features) {
   return std::clamp<std::int64_t>(3600 / features, 15, 120);
+}
+
+// The cycles of a random start, and with them h, grow with the number of columns; the number of times
+// that rho can grow does not.
+double first_rho(std::int64_t features) {
+  return std::max(1.0, static_cast<double>(features) / 10);
 }
 
 // exp(S) costs as much as the rest of a step from about here on, and hardly changes in a few steps.
@@ -173,7 +180,7 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
       objective.constraint(fit.parameters.data(), run);
   };
 
-  Penalty penalty{lambda, options.l2, 1.0, 0.0};
+  Penalty penalty{lambda, options.l2, first_rho(m), 0.0};
   double h_before = std::numeric_limits<double>::infinity();
   std::int64_t step = 0;
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
@@ -193,10 +200,12 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
         record.loss += value.loss;
         record.reconstruction += value.score.reconstruction;
         record.kl += value.score.kl;
-        const double turn = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
+        const double progress = static_cast<double>(step) / static_cast<double>(steps);
         const double rate =
-            options.learning_rate * (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(turn)));
-        adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate, lambda);
+            options.learning_rate *
+            (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+        adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate,
+                  lambda * std::min(1.0, progress / warm_up));
         run.report({"dag", ++step, steps, value.loss, value.h});
       }
     }

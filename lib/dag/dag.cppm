@@ -41,7 +41,7 @@ struct DagOptions {
   /// L1 weight. Automatic: 1 for literal, else max(0.45 sqrt(log M / N), 0.02 for mlp or 0.05 for
   /// linear and paper), with M the number of columns that vary
   double lambda = std::numeric_limits<double>::quiet_NaN();
-  double l2 = 0.005;       ///< ridge on the weights of the MLPs
+  double l2 = 0.002;       ///< ridge on the weights of the MLPs
   double threshold = 0.2;  ///< tau: smaller |A| are pruned
   std::int64_t hidden = 10; ///< units of an effect's MLP
   std::int64_t epochs = 100;

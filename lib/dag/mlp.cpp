@@ -66,7 +66,9 @@ void MlpSem::initialize(std::uint64_t seed, double* parameters) const {
     for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u) {
       for (std::int64_t i = 0; i < m; ++i) parameters[u * m + i] = i == j ? 0 : weight * rng.normal();
       parameters[v_at() + u] = out * rng.normal();
-      parameters[b_at() + u] = 0.1 * rng.normal();
+      // Units that start on the flank of their sigmoid see the curvature of an effect: with b near
+      // 0, an effect that is even in its cause would leave the weights at 0 for good.
+      parameters[b_at() + u] = rng.normal();
     }
     parameters[c_at() + j] = 0;
   }
