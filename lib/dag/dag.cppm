@@ -65,10 +65,12 @@ OptionFields fields(DagOptions& options);
 struct DagEpoch {
   std::int64_t epoch = 0; ///< from 1
   double loss = 0;        ///< reconstruction + kl + L1 + L2 + rho/2 h^2 + alpha h
-  double reconstruction = 0; ///< -E log p(X|Z) up to constants
-  double kl = 0;             ///< KL(q(Z|X) || N(0, I)) up to constants: 1/2 sum_j mean z_j^2 (0 in the log likelihood form)
-  double h = 0;
-  double rho = 0;
+  double reconstruction = 0; ///< -E log p(X|Z) up to constants; 0 for mlp and linear, whose decoder is exact
+  /// KL(q(Z|X) || N(0, I)) up to constants: 1/2 sum_j mean z_j^2. With standardize the noise has the
+  /// likelihood of unequal variances, 1/2 sum_j log mean z_j^2, which counts as reconstruction
+  double kl = 0;
+  double h = 0;              ///< at the end of the epoch
+  double rho = 0;            ///< during the epoch
   double alpha = 0;
 };
 
@@ -76,7 +78,9 @@ struct Dag {
   Matrix weights;   ///< M x M, before pruning; zero diagonal. Model G: norms (>= 0); linear and paper: signed
   Matrix sign;      ///< M x M in {-1, 0, 1}: direction in which the effect moves with the cause
   Matrix statistic; ///< M x M t statistics of the refinement (0 where not tested); empty if not refined
-  Digraph graph;    ///< what is returned as the DAG: pruned, acyclic; edge weights are `weights`, signed by `sign`
+  /// What is returned as the DAG: pruned or refined, acyclic. Edge weights are `weights`, signed by
+  /// `sign`; an edge that the refinement keeps against a weight of 0 gets 1e-6
+  Digraph graph;
   std::vector<std::int64_t> order; ///< a topological order of graph
   std::vector<DagEpoch> history;
   bool converged = false; ///< h <= h_tolerance at the end
@@ -93,15 +97,28 @@ struct Dag {
 };
 
 /// Learn a DAG over the columns of x (N x M, observations x features).
-/// Needs N >= 10 and M >= 1 with at least 1 column that varies, else Error(invalid_argument); values
-/// must be finite (NaN allowed when options.missing is mask). Columns without variance end up
-/// isolated. A permutation of the columns permutes the result and changes nothing else: the columns
-/// are put in an order of their content before learning. Same seed, same bits, for any number of
-/// threads. O(epochs (N M^2 hidden + N/batch M^3)) for model G.
+/// Needs N >= 10 and at least 2 columns that vary, else Error(invalid_argument); values must be finite
+/// (NaN allowed when options.missing is mask: a missing value adds nothing to the loss, enters the
+/// other equations at its column's mean, and keeps the graph from being refined). Columns are centred;
+/// those without variance end up isolated. Error(not_converged) if the loss leaves the range of double;
+/// Error(cancelled).
+///
+/// The columns are put in an order of their content before learning: a permutation of the columns
+/// permutes the result and changes nothing else (identical columns apart). With standardize, values are
+/// kept to 2^-20 standard deviations, so that the units of a column change nothing either. The order
+/// of the rows decides on the minibatches, so permuting them gives another fit of the same kind. Same
+/// seed, same bits, for any number of threads.
+///
+/// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over several
+/// times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15 steps 14.3,
+/// and with the automatic lambda 8 to 9.) Above 64 columns dh/dA is renewed every M / 64 steps.
+/// O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G.
 /// Paper: eq_OptDAG, eq_lossdag; docs/method.md for the departures.
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 
-/// The same fit cut at another threshold (tau >= 0), without training again; always acyclic.
+/// The same fit cut at another threshold (finite, tau >= 0), without training again; always acyclic.
+/// Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and order may be
+/// empty. Error(invalid_argument, dim_mismatch).
 Dag prune(const Dag& dag, double tau);
 
 /// h(A) and, if gradient is not null, dh/dA (M x M). A square and finite. expm: never overflows to

@@ -89,7 +89,7 @@ one_of <- function(value, choices, name) {
 #' @export
 DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
                      lambda = NA_real_, threshold = 0.2, epochs = 100L,
-                     constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.005,
+                     constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.002,
                      hidden = 10L, batch.size = 128L, learning.rate = 0.01, rho.growth = 2.5,
                      rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4, refine.t = 3,
                      refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
