@@ -216,7 +216,8 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
     record.h = fit.h = objective.constraint(fit.parameters.data(), run);
     fit.history.push_back(record);
 
-    if (epoch % update_interval == 0 && fit.h > options.h_tolerance) {
+    // Half of the tolerance, so that h does not drift back over it while the penalty rests.
+    if (epoch % update_interval == 0 && fit.h > 0.5 * options.h_tolerance) {
       penalty.alpha += penalty.rho * fit.h;
       if (fit.h > sufficient_decrease * h_before)
         penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);

@@ -50,9 +50,9 @@ struct DagOptions {
   double rho_growth = 2.5;     ///< the penalty's factor, every rho_interval epochs at most
   std::int64_t rho_interval = -1; ///< automatic: epochs / 20
   double rho_max = 1e16;
-  /// Converged when h is at most this; rho and alpha then stay. A cycle of two edges above 0.1 has
-  /// h > 1e-4. Far below it the weights' steps are larger than the cycles left, and a larger penalty
-  /// only wears down the edges that are real.
+  /// Converged when h is at most this; rho and alpha stay once it is at most half of it. A cycle of
+  /// two edges above 0.1 has h > 1e-4. Far below it the weights' steps are larger than the cycles
+  /// left, and a larger penalty only wears down the edges that are real.
   double h_tolerance = 1e-4;
   double refine_t = 3.0;       ///< a parent stays if dropping it raises the held-out error by t >= this
   std::int64_t refine_window = 3; ///< positions that the insertion search tries to either side
