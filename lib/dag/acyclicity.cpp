@@ -5,7 +5,9 @@ module;
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.dag;

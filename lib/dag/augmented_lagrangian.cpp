@@ -5,8 +5,10 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <numbers>
 #include <string>
+#include <typeinfo>
 #include <vector>
 module cape.dag;
 

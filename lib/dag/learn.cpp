@@ -6,9 +6,11 @@ module;
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.dag;

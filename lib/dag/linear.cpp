@@ -3,6 +3,8 @@ module;
 #include "internal/arma.hpp"
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <typeinfo>
 #include <vector>
 module cape.dag;
 

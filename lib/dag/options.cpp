@@ -1,5 +1,7 @@
 module;
 #include <cstdint>
+#include <new>
+#include <typeinfo>
 #include <utility>
 module cape.dag;
 

@@ -7,6 +7,8 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <typeinfo>
 #include <vector>
 module cape.dag;
 

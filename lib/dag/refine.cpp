@@ -8,11 +8,13 @@ module;
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <new>
 #include <numbers>
 #include <numeric>
 #include <set>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.dag;

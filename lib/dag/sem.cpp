@@ -2,6 +2,8 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <typeinfo>
 module cape.dag;
 
 namespace cape::sem {

@@ -5,9 +5,11 @@ module;
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <new>
 #include <numbers>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <unistd.h>
 #include <utility>
 #include <vector>

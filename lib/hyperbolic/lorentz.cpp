@@ -3,9 +3,11 @@ module;
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 module cape.hyperbolic;
 
 namespace cape {

@@ -3,8 +3,10 @@ module;
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <numeric>
 #include <span>
+#include <typeinfo>
 #include <vector>
 module cape.hyperbolic;
 
