@@ -67,12 +67,13 @@ struct cape_options : cape::capi::Tagged<0x6f70'7469'6f6e'7301> {
 };
 
 struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {
-  explicit cape_table(cape::Preprocessed data) : data(std::move(data)) {}
+  explicit cape_table(cape::Preprocessed table) : data(std::move(table)) {}
   cape::Preprocessed data;
 };
 
 struct cape_dag : cape::capi::Tagged<0x6461'6700'0000'0001> {
-  explicit cape_dag(cape::Dag dag, bool learned) : dag(std::move(dag)), learned(learned) {}
+  explicit cape_dag(cape::Dag fitted, bool is_learned)
+      : dag(std::move(fitted)), learned(is_learned) {}
   /// A graph that was not learned here.
   explicit cape_dag(cape::Digraph graph) : learned(false) { dag.graph = std::move(graph); }
   cape::Dag dag; ///< the graph alone unless learned
@@ -80,7 +81,7 @@ struct cape_dag : cape::capi::Tagged<0x6461'6700'0000'0001> {
 };
 
 struct cape_embedding : cape::capi::Tagged<0x656d'6265'6464'0001> {
-  explicit cape_embedding(cape::Embedding embedding) : embedding(std::move(embedding)) {}
+  explicit cape_embedding(cape::Embedding fitted) : embedding(std::move(fitted)) {}
   cape::Embedding embedding;
 };
 

@@ -203,7 +203,7 @@ public:
     std::int64_t ridged = 0; ///< the leading parameters that the ridge holds
   };
   explicit Model(const Shape& shape) : shape_(shape) {}
-  virtual ~Model() = default;
+  virtual ~Model();
   const Shape& shape() const noexcept { return shape_; }
   std::int64_t edge_parameters() const noexcept {
     return shape_.features * shape_.features * shape_.channels;

@@ -8,6 +8,8 @@ module cape.dag;
 
 namespace cape::sem {
 
+Model::~Model() = default;
+
 std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& options) {
   switch (options.sem) {
   case Sem::linear: return make_linear(features, options);

@@ -228,7 +228,7 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
         },
         poll);
   };
-  Preprocessed result;
+  Preprocessed result{};
   result.library_size.resize(at(cells.size()));
   for_kept([&](std::int64_t cell, std::int64_t, double value) {
     result.library_size[at(cell)] += value;
