@@ -36,8 +36,9 @@ double sgemm_rate() {
   double best = 1e9;
   for (int repeat = 0; repeat < 4; ++repeat)
     best = std::min(best, seconds([&] {
-      sgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
-    }));
+                      sgemm_("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero,
+                             c.data(), &n);
+                    }));
   return 2.0 * n * n * n / best / 1e9;
 }
 
@@ -85,9 +86,8 @@ struct Case {
 void forward(benchmark::State& state) {
   Case c(state.range(0));
   cape::Run run;
-  measure(state, 2 * c.products, [&] {
-    cape::attention_forward(c.in, c.out.data(), c.log_sum_exp.data(), run);
-  });
+  measure(state, 2 * c.products,
+          [&] { cape::attention_forward(c.in, c.out.data(), c.log_sum_exp.data(), run); });
 }
 
 void backward(benchmark::State& state) {

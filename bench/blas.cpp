@@ -1,6 +1,7 @@
 // DGEMM 1500^3 on one thread with the kernel that the library chooses when the user has set
-// nothing, against OpenBLAS told by OPENBLAS_CORETYPE what to use. Every row is a child process of this
-// program, since the kernel is chosen when it is loaded; the rows take turns, the best time counts.
+// nothing, against OpenBLAS told by OPENBLAS_CORETYPE what to use. Every row is a child process of
+// this program, since the kernel is chosen when it is loaded; the rows take turns, the best time
+// counts.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -18,10 +19,9 @@ struct Row {
 
 // Run this program again with that setting and keep its rate if it is the best so far.
 void run_child(const char* program, Row& row) {
-  const std::string command =
-      "env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE " +
-      (row.setting.empty() ? "" : "OPENBLAS_CORETYPE=" + row.setting) + " '" + program +
-      "' --child 2>/dev/null";
+  const std::string command = "env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE " +
+                              (row.setting.empty() ? "" : "OPENBLAS_CORETYPE=" + row.setting) +
+                              " '" + program + "' --child 2>/dev/null";
   std::FILE* child = popen(command.c_str(), "r");
   if (child == nullptr) return;
   char kernel[64] = "";

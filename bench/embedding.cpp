@@ -28,8 +28,7 @@ cape::Digraph random_dag(std::int64_t m) {
   std::vector<cape::Edge> edges;
   for (std::int64_t node = 1; node < m; ++node) {
     const std::set<std::int64_t> causes{rng.integer(node), rng.integer(node)};
-    for (const std::int64_t cause : causes)
-      edges.push_back({cause, node, rng.uniform(0.3, 1)});
+    for (const std::int64_t cause : causes) edges.push_back({cause, node, rng.uniform(0.3, 1)});
   }
   return cape::Digraph(m, edges);
 }

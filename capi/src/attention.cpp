@@ -19,8 +19,19 @@ template <class T>
 cape::AttentionInput<T> input(const cape_attention_shape* shape, const T* q, const T* k, const T* v,
                               const T* q_angles, const T* k_angles, const uint8_t* key_mask) {
   const cape_attention_shape s = read_shape(shape);
-  return {s.batch,  s.heads,  s.q_length, s.k_length,     s.head_dim, q, k, v,
-          q_angles, k_angles, s.angle_heads, key_mask, static_cast<T>(s.scale)};
+  return {s.batch,
+          s.heads,
+          s.q_length,
+          s.k_length,
+          s.head_dim,
+          q,
+          k,
+          v,
+          q_angles,
+          k_angles,
+          s.angle_heads,
+          key_mask,
+          static_cast<T>(s.scale)};
 }
 
 // Attention needs no option but the threads, so that options may be null.
@@ -86,9 +97,8 @@ cape_status cape_attention_backward_f32(float* dq, float* dk, float* dv, float* 
                                         float* dk_angles, const cape_attention_shape* shape,
                                         const float* q, const float* k, const float* v,
                                         const float* q_angles, const float* k_angles,
-                                        const uint8_t* key_mask, const float* out,
-                                        const float* lse, const float* d_out,
-                                        const cape_options* options) {
+                                        const uint8_t* key_mask, const float* out, const float* lse,
+                                        const float* d_out, const cape_options* options) {
   return backward<float>({dq, dk, dv, dq_angles, dk_angles}, shape, q, k, v, q_angles, k_angles,
                          key_mask, out, lse, d_out, options);
 }

@@ -30,8 +30,7 @@ cape::Constraint constraint_of(const char* name) {
 
 } // namespace
 
-cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x,
-                           const cape_options* options) {
+cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, const cape_options* options) {
   return create(out, [&] {
     const cape::MatrixView table = view_of(x, "x");
     const cape_options& o = object(options, "options");
@@ -105,8 +104,8 @@ cape_status cape_dag_warning(const char** out, const cape_dag* dag, int64_t inde
   });
 }
 
-cape_status cape_dag_edges(int64_t* from_out, int64_t* to_out, double* weight_out,
-                           int64_t capacity, const cape_dag* dag) {
+cape_status cape_dag_edges(int64_t* from_out, int64_t* to_out, double* weight_out, int64_t capacity,
+                           const cape_dag* dag) {
   return guard([&] {
     const std::vector<cape::Edge>& edges = graph_of(dag).edges();
     if (capacity < static_cast<int64_t>(edges.size()))
@@ -164,8 +163,8 @@ cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag) {
 cape_status cape_dag_history(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
   return guard([&] {
     copy_records<7>(out, n_rows, n_cols, learned(dag).history, [](const cape::DagEpoch& e) {
-      return std::array{static_cast<double>(e.epoch), e.loss, e.reconstruction, e.kl, e.h, e.rho,
-                        e.alpha};
+      return std::array{
+          static_cast<double>(e.epoch), e.loss, e.reconstruction, e.kl, e.h, e.rho, e.alpha};
     });
   });
 }
@@ -194,7 +193,8 @@ cape_status cape_acyclicity(double* h_out, double* gradient_out, int64_t n_rows,
     const cape::MatrixView view = view_of(a, "a");
     cape::Matrix gradient;
     if (gradient_out != nullptr) check_output(gradient_out, n_rows, n_cols, view.rows, view.cols);
-    const double h = acyclicity(view, constraint_of(constraint), gradient_out ? &gradient : nullptr);
+    const double h =
+        acyclicity(view, constraint_of(constraint), gradient_out ? &gradient : nullptr);
     if (gradient_out != nullptr) copy_matrix(gradient_out, n_rows, n_cols, gradient);
     *h_out = h;
   });

@@ -182,8 +182,8 @@ cape_status cape_lorentz_distances(double* out, int64_t n_rows, int64_t n_cols,
   });
 }
 
-cape_status cape_lorentz_exp(double* out, int64_t n_rows, int64_t n_cols,
-                             const cape_matrix_view* p, const cape_matrix_view* v) {
+cape_status cape_lorentz_exp(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p,
+                             const cape_matrix_view* v) {
   return guard([&] {
     const cape::MatrixView points = hyperboloid_view(p, "p"), tangents = finite_view(v, "v");
     check_tangents(points, tangents, "v");
@@ -191,8 +191,8 @@ cape_status cape_lorentz_exp(double* out, int64_t n_rows, int64_t n_cols,
   });
 }
 
-cape_status cape_lorentz_log(double* out, int64_t n_rows, int64_t n_cols,
-                             const cape_matrix_view* p, const cape_matrix_view* q) {
+cape_status cape_lorentz_log(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p,
+                             const cape_matrix_view* q) {
   return guard([&] {
     const cape::MatrixView from = hyperboloid_view(p, "p"), to = hyperboloid_view(q, "q");
     check_same_shape(to, from, "q");

@@ -49,10 +49,10 @@ void check_length(std::int64_t given, std::int64_t right, std::string_view name)
 void check_output(const double* out, std::int64_t n_rows, std::int64_t n_cols,
                   std::int64_t right_rows, std::int64_t right_cols) {
   if (n_rows != right_rows || n_cols != right_cols)
-    throw Error(Status::dim_mismatch,
-                "out is " + std::to_string(n_rows) + " x " + std::to_string(n_cols) +
-                    "; it must be " + std::to_string(right_rows) + " x " +
-                    std::to_string(right_cols));
+    throw Error(Status::dim_mismatch, "out is " + std::to_string(n_rows) + " x " +
+                                          std::to_string(n_cols) + "; it must be " +
+                                          std::to_string(right_rows) + " x " +
+                                          std::to_string(right_cols));
   if (n_rows > 0 && n_cols > 0) required(out, "out");
 }
 
@@ -70,10 +70,11 @@ std::vector<double> row_of(const MatrixView& matrix, std::int64_t i) {
 
 void check_struct_size(std::size_t given, std::size_t ours, std::string_view name) {
   if (given > ours)
-    throw Error(Status::unsupported,
-                std::string(name) + "->struct_size is " + std::to_string(given) + " but " +
-                    std::to_string(ours) +
-                    " in this library, which is older than the header that the caller was built with");
+    throw Error(
+        Status::unsupported,
+        std::string(name) + "->struct_size is " + std::to_string(given) + " but " +
+            std::to_string(ours) +
+            " in this library, which is older than the header that the caller was built with");
   if (given < sizeof(std::size_t))
     throw Error(Status::invalid_argument, std::string(name) + "->struct_size is " +
                                               std::to_string(given) +

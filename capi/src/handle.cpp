@@ -25,8 +25,8 @@ Run make_run(const cape_options& options) {
   if (options.progress != nullptr)
     progress = [fn = options.progress, context = options.progress_context](const Progress& now) {
       const std::string stage(now.stage);
-      const cape_progress report{sizeof(cape_progress), stage.c_str(), now.step,
-                                 now.total,             now.loss,      now.constraint};
+      const cape_progress report{
+          sizeof(cape_progress), stage.c_str(), now.step, now.total, now.loss, now.constraint};
       return fn(&report, context) == 0;
     };
   const RunOptions& run = options.values.run;

@@ -23,7 +23,8 @@ struct Tagged {
   ~Tagged() { static_cast<volatile std::uint64_t&>(tag) = 0; } // volatile: not a dead store
 };
 
-/// The object of a handle. Error(invalid_argument) if it is null, Error(bad_state) if it is not one.
+/// The object of a handle. Error(invalid_argument) if it is null, Error(bad_state) if it is not
+/// one.
 template <class T>
 T& object(T* handle, std::string_view name) {
   if (required(handle, name).tag != T::tag_value)

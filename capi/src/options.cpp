@@ -20,8 +20,12 @@ std::vector<Description> describe() {
   cape::Options defaults;
   std::vector<Description> out;
   for (const cape::OptionField& field : fields(defaults)) {
-    Description d{std::string(field.name), std::string(option_type(field)), option_text(field),
-                  option_range(field),     std::string(field.doc),          std::string(field.source),
+    Description d{std::string(field.name),
+                  std::string(option_type(field)),
+                  option_text(field),
+                  option_range(field),
+                  std::string(field.doc),
+                  std::string(field.source),
                   {}};
     if (const auto* choice = std::get_if<cape::Choice>(&field.value))
       d.choices.assign(choice->names.begin(), choice->names.end());
@@ -39,9 +43,9 @@ const std::vector<Description>& registry() {
 template <class T>
 const T& slot(const cape::OptionField& field) {
   if (const T* value = std::get_if<T>(&field.value)) return *value;
-  throw cape::Error(cape::Status::invalid_argument,
-                    std::string(field.name) + " is of type " + std::string(option_type(field)) +
-                        "; use the function for that type");
+  throw cape::Error(cape::Status::invalid_argument, std::string(field.name) + " is of type " +
+                                                        std::string(option_type(field)) +
+                                                        "; use the function for that type");
 }
 
 template <class T>
@@ -100,8 +104,7 @@ cape_status cape_options_set_bool(cape_options* options, const char* key, int va
 
 cape_status cape_options_set_str(cape_options* options, const char* key, const char* value) {
   return guard([&] {
-    with_option(options, key,
-                [](const cape::OptionField& field) { slot<cape::Choice>(field); });
+    with_option(options, key, [](const cape::OptionField& field) { slot<cape::Choice>(field); });
     set_option(options->values, key, text(value, "value"));
   });
 }
@@ -146,9 +149,9 @@ cape_status cape_option_info(cape_option_desc* out, size_t index) {
   return guard([&] {
     check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
     if (index >= registry().size())
-      throw cape::Error(cape::Status::invalid_argument,
-                        "index is " + std::to_string(index) + "; it must be below " +
-                            std::to_string(registry().size()));
+      throw cape::Error(cape::Status::invalid_argument, "index is " + std::to_string(index) +
+                                                            "; it must be below " +
+                                                            std::to_string(registry().size()));
     const Description& d = registry()[index];
     write_struct(out, {0, d.key.c_str(), d.type.c_str(), d.default_value.c_str(), d.range.c_str(),
                        d.doc.c_str(), d.source.c_str()});

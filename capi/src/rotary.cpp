@@ -46,8 +46,8 @@ cape_status cape_rotate(double* out, int64_t n_rows, int64_t n_cols, const cape_
   return rotate_with(cape::rotate, out, n_rows, n_cols, v, angles);
 }
 
-cape_status cape_rotate_back(double* out, int64_t n_rows, int64_t n_cols,
-                             const cape_matrix_view* v, const cape_matrix_view* angles) {
+cape_status cape_rotate_back(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* v,
+                             const cape_matrix_view* angles) {
   return rotate_with(cape::rotate_back, out, n_rows, n_cols, v, angles);
 }
 
@@ -61,8 +61,7 @@ cape_status cape_rotary_scores(double* score_out, double* upper_out, double* low
     for (int64_t i = 0; i < n; ++i) {
       const auto s = static_cast<std::size_t>(i);
       score[s] = cape::rotary_score(queries[i], keys[i], from[i], to[i]);
-      const cape::ScoreBounds bounds =
-          cape::rotary_bounds(queries[i], keys[i], from[i], to[i]);
+      const cape::ScoreBounds bounds = cape::rotary_bounds(queries[i], keys[i], from[i], to[i]);
       upper[s] = bounds.upper;
       lower[s] = bounds.lower;
     }

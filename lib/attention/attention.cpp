@@ -78,8 +78,8 @@ void check_at_least(std::int64_t value, std::int64_t least, const char* name) {
 
 void check_pointer(const void* pointer, std::int64_t size, const char* name) {
   if (pointer == nullptr && size > 0)
-    refuse(Status::invalid_argument, std::string(name) + " is null; it must hold " +
-                                         std::to_string(size) + " elements");
+    refuse(Status::invalid_argument,
+           std::string(name) + " is null; it must hold " + std::to_string(size) + " elements");
 }
 
 // Sizes and pointers; `values` says whether v is read.
@@ -91,8 +91,8 @@ void check_shapes(const AttentionInput<T>& in, bool values) {
   check_at_least(in.k_length, 0, "k_length");
   check_at_least(in.head_dim, 1, "head_dim");
   if (in.head_dim > std::numeric_limits<int>::max())
-    refuse(Status::invalid_argument, "head_dim is " + std::to_string(in.head_dim) +
-                                         "; it must be below 2^31");
+    refuse(Status::invalid_argument,
+           "head_dim is " + std::to_string(in.head_dim) + "; it must be below 2^31");
   const std::int64_t width = checked_size(in.heads, in.head_dim, "heads x head_dim");
   const std::int64_t q_rows = checked_size(in.batch, in.q_length, "batch x q_length");
   const std::int64_t k_rows = checked_size(in.batch, in.k_length, "batch x k_length");
@@ -134,8 +134,8 @@ T checked_key_magnitude(const AttentionInput<T>& in, const T* x, const char* nam
   for (std::int64_t b = 0; b < in.batch; ++b)
     for (std::int64_t j = 0; j < in.k_length; ++j)
       if (is_key(in, b, j))
-        largest = std::max(
-            largest, checked_magnitude(tensor.row(b, j, 0), in.heads * in.head_dim, name));
+        largest =
+            std::max(largest, checked_magnitude(tensor.row(b, j, 0), in.heads * in.head_dim, name));
   return largest;
 }
 
@@ -152,9 +152,9 @@ void check_scored_values(const AttentionInput<T>& in) {
   const double reach = 4.0 * static_cast<double>(in.head_dim) *
                        std::fabs(static_cast<double>(scale_of(in))) * q * std::max(k, 1.0);
   if (!(reach <= static_cast<double>(std::numeric_limits<T>::max())))
-    refuse(Status::invalid_argument,
-           "the largest magnitudes, " + std::to_string(q) + " in q and " + std::to_string(k) +
-               " in k, are too large: scores could overflow");
+    refuse(Status::invalid_argument, "the largest magnitudes, " + std::to_string(q) + " in q and " +
+                                         std::to_string(k) +
+                                         " in k, are too large: scores could overflow");
 }
 
 template <class T>
@@ -356,22 +356,22 @@ void attention_forward(const AttentionInput<T>& in, T* out, std::type_identity_t
   check_values(in);
   if (output.size() == 0) return;
   const Call<T> call(in, run);
-  for_query_tiles(call, true, [&](const PackedKeys<T>& keys, std::int64_t b, std::int64_t h,
-                                  Rows rows) {
-    const arma::Mat<T> q = call.pack_queries(b, h, rows);
-    arma::Mat<T> scores, o(q.n_rows, q.n_cols, arma::fill::zeros);
-    OnlineSoftmax<T> softmax(rows.size());
-    keys.for_tiles(run, [&](std::int64_t first, std::int64_t n) {
-      scores = columns(keys.k, first, n).t() * q;
-      softmax.update(scores, o);
-      o += columns(keys.v, first, n) * scores;
-    });
-    softmax.finish(o);
-    unpack(o, output, b, h, rows);
-    if (log_sum_exp == nullptr) return;
-    T* sums = log_sum_exp + (b * in.heads + h) * in.q_length + rows.front();
-    for (std::size_t i = 0; i < rows.size(); ++i) sums[i] = softmax.log_sum_exp(i);
-  });
+  for_query_tiles(call, true,
+                  [&](const PackedKeys<T>& keys, std::int64_t b, std::int64_t h, Rows rows) {
+                    const arma::Mat<T> q = call.pack_queries(b, h, rows);
+                    arma::Mat<T> scores, o(q.n_rows, q.n_cols, arma::fill::zeros);
+                    OnlineSoftmax<T> softmax(rows.size());
+                    keys.for_tiles(run, [&](std::int64_t first, std::int64_t n) {
+                      scores = columns(keys.k, first, n).t() * q;
+                      softmax.update(scores, o);
+                      o += columns(keys.v, first, n) * scores;
+                    });
+                    softmax.finish(o);
+                    unpack(o, output, b, h, rows);
+                    if (log_sum_exp == nullptr) return;
+                    T* sums = log_sum_exp + (b * in.heads + h) * in.q_length + rows.front();
+                    for (std::size_t i = 0; i < rows.size(); ++i) sums[i] = softmax.log_sum_exp(i);
+                  });
 }
 
 template <class T>
@@ -385,20 +385,20 @@ void attention_scores(const AttentionInput<T>& in, T* scores, Run& run) {
   if (size == 0) return;
   const Call<T> call(in, run);
   std::fill_n(scores, size, -std::numeric_limits<T>::infinity());
-  for_query_tiles(call, false, [&](const PackedKeys<T>& keys, std::int64_t b, std::int64_t h,
-                                   Rows rows) {
-    const arma::Mat<T> q = call.pack_queries(b, h, rows);
-    T* out = scores + ((b * in.heads + h) * in.q_length + rows.front()) * in.k_length;
-    keys.for_tiles(run, [&](std::int64_t first, std::int64_t n) {
-      const arma::Mat<T> tile = columns(keys.k, first, n).t() * q;
-      for (std::int64_t j = 0; j < n; ++j) {
-        const std::int64_t key = keys.rows[static_cast<std::size_t>(first + j)];
-        for (std::int64_t i = 0; i < static_cast<std::int64_t>(rows.size()); ++i)
-          out[i * in.k_length + key] =
-              tile(static_cast<arma::uword>(j), static_cast<arma::uword>(i));
-      }
-    });
-  });
+  for_query_tiles(
+      call, false, [&](const PackedKeys<T>& keys, std::int64_t b, std::int64_t h, Rows rows) {
+        const arma::Mat<T> q = call.pack_queries(b, h, rows);
+        T* out = scores + ((b * in.heads + h) * in.q_length + rows.front()) * in.k_length;
+        keys.for_tiles(run, [&](std::int64_t first, std::int64_t n) {
+          const arma::Mat<T> tile = columns(keys.k, first, n).t() * q;
+          for (std::int64_t j = 0; j < n; ++j) {
+            const std::int64_t key = keys.rows[static_cast<std::size_t>(first + j)];
+            for (std::int64_t i = 0; i < static_cast<std::int64_t>(rows.size()); ++i)
+              out[i * in.k_length + key] =
+                  tile(static_cast<arma::uword>(j), static_cast<arma::uword>(i));
+          }
+        });
+      });
 }
 
 // -------------------------------------------------------------------------------------- backward
@@ -427,9 +427,9 @@ template <class T>
 void check_weights(const std::vector<T>& sums, Rows rows) {
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (!(sums[i] > T(0.5) && sums[i] < T(2)))
-      refuse(Status::invalid_argument,
-             "the weights of query " + std::to_string(rows[i]) + " (counted from 0) sum to " +
-                 std::to_string(sums[i]) + " and not to 1: log_sum_exp must be that of "
+      refuse(Status::invalid_argument, "the weights of query " + std::to_string(rows[i]) +
+                                           " (counted from 0) sum to " + std::to_string(sums[i]) +
+                                           " and not to 1: log_sum_exp must be that of "
                                            "attention_forward for the same input");
 }
 

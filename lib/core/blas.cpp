@@ -42,8 +42,9 @@ int group(std::string_view kernel) {
 } // namespace
 
 // Runs when the library is loaded, before or after OpenBLAS's own constructor (which does nothing
-// when a kernel is already there). The environment of the process is left as it was. Its name is C's
-// so that the build can ask for it: nothing refers to it, and a static library would leave it out.
+// when a kernel is already there). The environment of the process is left as it was. Its name is
+// C's so that the build can ask for it: nothing refers to it, and a static library would leave it
+// out.
 extern "C" [[gnu::constructor]] void cape_choose_blas_kernel() {
   const char* best = best_kernel();
   if (best == nullptr || std::getenv(variable) != nullptr) return;

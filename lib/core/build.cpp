@@ -11,6 +11,7 @@ std::string_view build_id() noexcept { return CAPE_BUILD_ID; }
 
 std::string build_info() {
   const BlasInfo blas = blas_info();
+  // clang-format off
   return "cape " CAPE_VERSION " (" CAPE_BUILD_ID ")\n"
          "compiler: " CAPE_COMPILER "\n"
          "blas: " + blas.library + "\n"
@@ -18,6 +19,7 @@ std::string build_info() {
          "best kernel of this cpu: " + blas.cpu_best + "\n"
          "simd: " + simd::target() + "\n"
          "hardware threads: " + std::to_string(std::thread::hardware_concurrency());
+  // clang-format on
 }
 
 } // namespace cape

@@ -176,8 +176,8 @@ struct OptionField {
   std::variant<double*, std::int64_t*, bool*, Choice> value;
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  bool open_min = false; ///< min itself is not allowed
-  bool open_max = false; ///< max itself is not allowed
+  bool open_min = false;  ///< min itself is not allowed
+  bool open_max = false;  ///< max itself is not allowed
   bool automatic = false; ///< NaN (double) or -1 (integer) means: chosen by the stage, see doc
   std::string_view doc;
   std::string_view source;
@@ -196,8 +196,8 @@ Choice choice(Enum& field, std::initializer_list<std::string_view> names) {
 void check_options(const OptionFields& fields);
 /// "[0, 1)" and the like, or the names of a choice; for messages and documentation.
 std::string option_range(const OptionField& field);
-/// The present value as text: "0.02", "nan", "100", "true", or the name of the choice. Numbers are in
-/// the shortest form that reads back the same.
+/// The present value as text: "0.02", "nan", "100", "true", or the name of the choice. Numbers are
+/// in the shortest form that reads back the same.
 std::string option_text(const OptionField& field);
 /// "double", "integer", "logical" or "choice".
 std::string_view option_type(const OptionField& field);
@@ -213,15 +213,16 @@ public:
   explicit Rng(std::uint64_t seed, std::initializer_list<std::uint64_t> key = {});
 
   std::uint64_t bits();
-  double uniform();                       ///< in the open interval (0, 1)
+  double uniform();                        ///< in the open interval (0, 1)
   double uniform(double low, double high); ///< in (low, high)
-  double normal();                        ///< standard normal, by inversion: one number from one draw
-  double exponential();                   ///< rate 1
-  double gumbel();                        ///< standard Gumbel (location 0, scale 1)
-  double gamma(double shape);             ///< scale 1
+  double normal();            ///< standard normal, by inversion: one number from one draw
+  double exponential();       ///< rate 1
+  double gumbel();            ///< standard Gumbel (location 0, scale 1)
+  double gamma(double shape); ///< scale 1
   std::int64_t poisson(double mean);
-  std::int64_t negative_binomial(double mean, double dispersion); ///< variance mean + dispersion*mean^2
-  std::int64_t integer(std::int64_t n);   ///< uniform in 0 .. n-1, without bias
+  std::int64_t negative_binomial(double mean,
+                                 double dispersion); ///< variance mean + dispersion*mean^2
+  std::int64_t integer(std::int64_t n);              ///< uniform in 0 .. n-1, without bias
   std::vector<std::int64_t> permutation(std::int64_t n);
 
 private:
@@ -287,9 +288,9 @@ private:
 
 /// The linear algebra underneath, as found at run time.
 struct BlasInfo {
-  std::string library;   ///< OpenBLAS's own configuration string
-  std::string kernel;    ///< the kernel in use, e.g. "SkylakeX"
-  std::string cpu_best;  ///< the best kernel that this CPU could run
+  std::string library;         ///< OpenBLAS's own configuration string
+  std::string kernel;          ///< the kernel in use, e.g. "SkylakeX"
+  std::string cpu_best;        ///< the best kernel that this CPU could run
   bool chosen_by_user = false; ///< OPENBLAS_CORETYPE was set by the user and respected
 };
 BlasInfo blas_info();
@@ -299,8 +300,8 @@ BlasInfo blas_info();
 /// kernels that are wrong on some CPUs. About a millisecond.
 void self_test();
 
-/// DGEMM of n x n matrices through the BLAS in use, on one thread: GF/s, the best of five by processor
-/// time. n in 1 .. 8192, else Error(invalid_argument). O(n^3).
+/// DGEMM of n x n matrices through the BLAS in use, on one thread: GF/s, the best of five by
+/// processor time. n in 1 .. 8192, else Error(invalid_argument). O(n^3).
 double blas_rate(std::int64_t n);
 
 /// Version, compiler, BLAS, SIMD target and threads on one line each.

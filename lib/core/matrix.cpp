@@ -24,10 +24,10 @@ void check_dense(const BasicMatrixView<T>& view, std::string_view name) {
                                               std::to_string(view.cols));
   const std::int64_t length = by_column ? view.rows : view.cols;
   if (view.ld < length)
-    throw Error(Status::dim_mismatch,
-                std::string(name) + ": ld is " + std::to_string(view.ld) + " but a " +
-                    (by_column ? "column" : "row") + " has " + std::to_string(length) +
-                    " elements; ld must be at least that");
+    throw Error(Status::dim_mismatch, std::string(name) + ": ld is " + std::to_string(view.ld) +
+                                          " but a " + (by_column ? "column" : "row") + " has " +
+                                          std::to_string(length) +
+                                          " elements; ld must be at least that");
   checked_size(view.ld, by_column ? view.cols : view.rows, name);
 }
 
@@ -45,14 +45,12 @@ void check_view(const SparseView& view, std::string_view name) {
     throw Error(Status::invalid_argument, who + ": layout must be 0 (CSC) or 1 (CSR)");
   const std::int64_t outer = view.outer(), inner = view.inner();
   if (outer == 0) return;
-  if (view.offsets == nullptr)
-    throw Error(Status::invalid_argument, who + ": offsets is null");
+  if (view.offsets == nullptr) throw Error(Status::invalid_argument, who + ": offsets is null");
   if (view.offsets[0] != 0)
     throw Error(Status::invalid_argument,
                 who + ": offsets[0] is " + std::to_string(view.offsets[0]) + "; it must be 0");
   for (std::int64_t o = 0; o < outer; ++o)
-    if (view.offsets[o + 1] < view.offsets[o] ||
-        view.offsets[o + 1] - view.offsets[o] > inner)
+    if (view.offsets[o + 1] < view.offsets[o] || view.offsets[o + 1] - view.offsets[o] > inner)
       throw Error(Status::invalid_argument,
                   who + ": offsets[" + std::to_string(o + 1) + "] is " +
                       std::to_string(view.offsets[o + 1]) + " after " +
@@ -66,10 +64,10 @@ void check_view(const SparseView& view, std::string_view name) {
     for (std::int64_t e = view.offsets[o]; e < view.offsets[o + 1]; ++e)
       if (view.indices[e] < 0 || view.indices[e] >= inner ||
           (e > view.offsets[o] && view.indices[e] <= view.indices[e - 1]))
-        throw Error(Status::invalid_argument,
-                    who + ": indices[" + std::to_string(e) + "] is " +
-                        std::to_string(view.indices[e]) + "; indices must lie in [0, " +
-                        std::to_string(inner) + ") and increase");
+        throw Error(Status::invalid_argument, who + ": indices[" + std::to_string(e) + "] is " +
+                                                  std::to_string(view.indices[e]) +
+                                                  "; indices must lie in [0, " +
+                                                  std::to_string(inner) + ") and increase");
 }
 
 void check_finite(const MatrixView& view, std::string_view name) {
@@ -83,12 +81,14 @@ void check_finite(const MatrixView& view, std::string_view name) {
         first = view(i, j);
       }
   if (count > 0)
-    throw Error(Status::invalid_argument,
-                std::string(name) + " has " + std::to_string(count) +
-                    " value(s) that are not finite; the first is " +
-                    (std::isnan(first) ? "NaN" : first > 0 ? "Inf" : "-Inf") + " at row " +
-                    std::to_string(first_row + 1) + ", column " + std::to_string(first_col + 1) +
-                    " (counted from 1)");
+    throw Error(Status::invalid_argument, std::string(name) + " has " + std::to_string(count) +
+                                              " value(s) that are not finite; the first is " +
+                                              (std::isnan(first) ? "NaN"
+                                               : first > 0       ? "Inf"
+                                                                 : "-Inf") +
+                                              " at row " + std::to_string(first_row + 1) +
+                                              ", column " + std::to_string(first_col + 1) +
+                                              " (counted from 1)");
 }
 
 Matrix to_matrix(const MatrixView& view) {

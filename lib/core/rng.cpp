@@ -39,37 +39,83 @@ double normal_quantile(double p) {
   if (std::fabs(q) <= 0.425) {
     const double r = 0.180625 - q * q;
     return q *
-           (((((((2509.0809287301226727 * r + 33430.575583588128105) * r +
-                 67265.770927008700853) * r + 45921.953931549871457) * r +
-               13731.693765509461125) * r + 1971.5909503065514427) * r +
-             133.14166789178437745) * r + 3.387132872796366608) /
-           (((((((5226.495278852545925 * r + 28729.085735721942674) * r +
-                 39307.89580009271061) * r + 21213.794301586595867) * r +
-               5394.1960214247511077) * r + 687.1870074920579083) * r +
-             42.313330701600911252) * r + 1.0);
+           (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) *
+                    r +
+                45921.953931549871457) *
+                   r +
+               13731.693765509461125) *
+                  r +
+              1971.5909503065514427) *
+                 r +
+             133.14166789178437745) *
+                r +
+            3.387132872796366608) /
+           (((((((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) *
+                    r +
+                21213.794301586595867) *
+                   r +
+               5394.1960214247511077) *
+                  r +
+              687.1870074920579083) *
+                 r +
+             42.313330701600911252) *
+                r +
+            1.0);
   }
   double r = std::sqrt(-std::log(q < 0 ? p : 1.0 - p));
   double x;
   if (r <= 5.0) {
     r -= 1.6;
     x = (((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r +
-              0.24178072517745061177) * r + 1.27045825245236838258) * r +
-            3.64784832476320460504) * r + 5.7694972214606914055) * r + 4.6303378461565452959) * r +
+              0.24178072517745061177) *
+                 r +
+             1.27045825245236838258) *
+                r +
+            3.64784832476320460504) *
+               r +
+           5.7694972214606914055) *
+              r +
+          4.6303378461565452959) *
+             r +
          1.42343711074968357734) /
         (((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r +
-              0.0151986665636164571966) * r + 0.14810397642748007459) * r +
-            0.68976733498510000455) * r + 1.6763848301838038494) * r + 2.05319162663775882187) * r +
+              0.0151986665636164571966) *
+                 r +
+             0.14810397642748007459) *
+                r +
+            0.68976733498510000455) *
+               r +
+           1.6763848301838038494) *
+              r +
+          2.05319162663775882187) *
+             r +
          1.0);
   } else {
     r -= 5.0;
     x = (((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r +
-              0.0012426609473880784386) * r + 0.026532189526576123093) * r +
-            0.29656057182850489123) * r + 1.7848265399172913358) * r + 5.4637849111641143699) * r +
+              0.0012426609473880784386) *
+                 r +
+             0.026532189526576123093) *
+                r +
+            0.29656057182850489123) *
+               r +
+           1.7848265399172913358) *
+              r +
+          5.4637849111641143699) *
+             r +
          6.6579046435011037772) /
         (((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r +
-              1.8463183175100546818e-5) * r + 7.868691311456132591e-4) * r +
-            0.0148753612908506148525) * r + 0.13692988092273580531) * r +
-          0.59983220655588793769) * r + 1.0);
+              1.8463183175100546818e-5) *
+                 r +
+             7.868691311456132591e-4) *
+                r +
+            0.0148753612908506148525) *
+               r +
+           0.13692988092273580531) *
+              r +
+          0.59983220655588793769) *
+             r +
+         1.0);
   }
   return q < 0 ? -x : x;
 }
@@ -129,7 +175,8 @@ double Rng::gumbel() { return -std::log(exponential()); }
 // G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, ACM TOMS 26 (2000).
 double Rng::gamma(double shape) {
   if (!(shape > 0) || !std::isfinite(shape))
-    throw Error(Status::invalid_argument, "shape of the gamma distribution must be positive and finite");
+    throw Error(Status::invalid_argument,
+                "shape of the gamma distribution must be positive and finite");
   if (shape < 1) {
     const double boost = std::pow(uniform(), 1.0 / shape);
     return gamma(shape + 1) * boost;
@@ -176,10 +223,12 @@ std::int64_t Rng::negative_binomial(double mean, double dispersion) {
 }
 
 std::int64_t Rng::integer(std::int64_t n) {
-  if (n <= 0) throw Error(Status::invalid_argument, "an integer range needs n > 0; n is " + std::to_string(n));
+  if (n <= 0)
+    throw Error(Status::invalid_argument,
+                "an integer range needs n > 0; n is " + std::to_string(n));
   const auto range = static_cast<std::uint64_t>(n);
-  const std::uint64_t limit = std::numeric_limits<std::uint64_t>::max() -
-                              std::numeric_limits<std::uint64_t>::max() % range;
+  const std::uint64_t limit =
+      std::numeric_limits<std::uint64_t>::max() - std::numeric_limits<std::uint64_t>::max() % range;
   std::uint64_t x = bits();
   while (x >= limit) x = bits();
   return static_cast<std::int64_t>(x % range);
@@ -187,8 +236,7 @@ std::int64_t Rng::integer(std::int64_t n) {
 
 std::vector<std::int64_t> Rng::permutation(std::int64_t n) {
   if (n < 0)
-    throw Error(Status::invalid_argument,
-                "a permutation needs n >= 0; n is " + std::to_string(n));
+    throw Error(Status::invalid_argument, "a permutation needs n >= 0; n is " + std::to_string(n));
   std::vector<std::int64_t> p(static_cast<std::size_t>(n));
   std::iota(p.begin(), p.end(), std::int64_t{0});
   for (std::int64_t i = n - 1; i > 0; --i)

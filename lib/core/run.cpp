@@ -30,8 +30,8 @@ namespace {
 
 constexpr auto poll_interval = std::chrono::milliseconds(50);
 
-// TBB orders a loop's bodies after what its caller did before and before what it does after. But TBB
-// is built without ThreadSanitizer, which has to be told. Costs nothing without that tool.
+// TBB orders a loop's bodies after what its caller did before and before what it does after. But
+// TBB is built without ThreadSanitizer, which has to be told. Costs nothing without that tool.
 struct HandOver {
 #ifdef CAPE_THREAD_SANITIZER
   void give() { __tsan_release(this); }

@@ -205,9 +205,10 @@ double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient) 
   Run run;
   const double h = sem::AcyclicityConstraint(constraint)(strength, slope, run);
   if (std::isinf(h))
-    throw Error(Status::invalid_argument,
-                "the spectral radius of a o a is 1 or more, outside the domain of the log-det form; "
-                "scale a down or use the form expm");
+    throw Error(
+        Status::invalid_argument,
+        "the spectral radius of a o a is 1 or more, outside the domain of the log-det form; "
+        "scale a down or use the form expm");
   if (!gradient) return h;
 
   double steepest = 0; // logarithm of the largest |A| dh/dS: the product itself may overflow

@@ -15,9 +15,9 @@ module cape.dag;
 namespace cape::sem {
 namespace {
 
-constexpr double final_rate = 0.02; // of the learning rate, at the end of the cosine
+constexpr double final_rate = 0.02;          // of the learning rate, at the end of the cosine
 constexpr double sufficient_decrease = 0.25; // rho grows unless h fell to this share
-constexpr double warm_up = 0.5; // of the steps, over which lambda rises to its value
+constexpr double warm_up = 0.5;              // of the steps, over which lambda rises to its value
 constexpr std::int64_t penalty_updates = 20; // in a fit, unless rho_interval is given
 
 // An epoch passes over a table with few rows several times: what matters is the number of steps in
@@ -27,8 +27,8 @@ std::int64_t min_steps_per_epoch(std::int64_t features) {
   return std::clamp<std::int64_t>(3600 / features, 15, 120);
 }
 
-// The cycles of a random start, and with them h, grow with the number of columns; the number of times
-// that rho can grow does not.
+// The cycles of a random start, and with them h, grow with the number of columns; the number of
+// times that rho can grow does not.
 double first_rho(std::int64_t features) {
   return std::max(1.0, static_cast<double>(features) / 10);
 }
@@ -164,9 +164,9 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
   const std::int64_t steps_per_pass = n / batch_rows; // the incomplete last batch is left out
   const std::int64_t passes = (min_steps_per_epoch(m) + steps_per_pass - 1) / steps_per_pass;
   const std::int64_t steps = options.epochs * passes * steps_per_pass;
-  const std::int64_t update_interval = options.rho_interval > 0
-                                           ? options.rho_interval
-                                           : std::max<std::int64_t>(1, options.epochs / penalty_updates);
+  const std::int64_t update_interval =
+      options.rho_interval > 0 ? options.rho_interval
+                               : std::max<std::int64_t>(1, options.epochs / penalty_updates);
 
   Solution fit;
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));

@@ -1,6 +1,6 @@
 // cape.dag (Step I): a weighted causal DAG over the columns of a table, by a generalised nonlinear
-// structural equation model under an acyclicity constraint (paper, sec_DAG), with the corrections of
-// docs/method.md. A[m,n] is m -> n.
+// structural equation model under an acyclicity constraint (paper, sec_DAG), with the corrections
+// of docs/method.md. A[m,n] is m -> n.
 module;
 #include <cstdint>
 #include <limits>
@@ -35,26 +35,28 @@ enum class Missing : std::int32_t {
 struct DagOptions {
   Sem sem = Sem::mlp;
   Constraint constraint = Constraint::expm;
-  Refine refine = Refine::automatic; ///< automatic: always for up to 20 non-constant columns and sem mlp
-  bool standardize = false;          ///< scale columns to unit variance and use the likelihood of unequal variances
+  Refine refine =
+      Refine::automatic; ///< automatic: always for up to 20 non-constant columns and sem mlp
+  bool standardize =
+      false; ///< scale columns to unit variance and use the likelihood of unequal variances
   Missing missing = Missing::fail;
   /// L1 weight. Automatic: 1 for literal, else max(0.45 sqrt(log M / N), 0.02 for mlp or 0.05 for
   /// linear and paper), with M the number of columns that vary
   double lambda = std::numeric_limits<double>::quiet_NaN();
-  double l2 = 0.002;       ///< ridge on the weights of the MLPs
-  double threshold = 0.2;  ///< tau: smaller |A| are pruned
+  double l2 = 0.002;        ///< ridge on the weights of the MLPs
+  double threshold = 0.2;   ///< tau: smaller |A| are pruned
   std::int64_t hidden = 10; ///< units of an effect's MLP
   std::int64_t epochs = 100;
   std::int64_t batch_size = 128;
-  double learning_rate = 1e-2; ///< peak; falls to 2 % of it along a cosine
-  double rho_growth = 2.5;     ///< the penalty's factor, every rho_interval epochs at most
+  double learning_rate = 1e-2;    ///< peak; falls to 2 % of it along a cosine
+  double rho_growth = 2.5;        ///< the penalty's factor, every rho_interval epochs at most
   std::int64_t rho_interval = -1; ///< automatic: epochs / 20
   double rho_max = 1e16;
   /// Converged when h is at most this; rho and alpha stay once it is at most half of it. A cycle of
   /// two edges above 0.1 has h > 1e-4. Far below it the weights' steps are larger than the cycles
   /// left, and a larger penalty only wears down the edges that are real.
   double h_tolerance = 1e-4;
-  double refine_t = 3.0;       ///< a parent stays if dropping it raises the held-out error by t >= this
+  double refine_t = 3.0; ///< a parent stays if dropping it raises the held-out error by t >= this
   std::int64_t refine_window = 3; ///< positions that the insertion search tries to either side
   std::int64_t refine_hidden = 32;
   std::int64_t refine_epochs = 100;
@@ -65,19 +67,22 @@ OptionFields fields(DagOptions& options);
 struct DagEpoch {
   std::int64_t epoch = 0; ///< from 1
   double loss = 0;        ///< reconstruction + kl + L1 + L2 + rho/2 h^2 + alpha h
-  double reconstruction = 0; ///< -E log p(X|Z) up to constants; 0 for mlp and linear, whose decoder is exact
-  /// KL(q(Z|X) || N(0, I)) up to constants: 1/2 sum_j mean z_j^2. With standardize the noise has the
-  /// likelihood of unequal variances, 1/2 sum_j log mean z_j^2, which counts as reconstruction
+  double reconstruction =
+      0; ///< -E log p(X|Z) up to constants; 0 for mlp and linear, whose decoder is exact
+  /// KL(q(Z|X) || N(0, I)) up to constants: 1/2 sum_j mean z_j^2. With standardize the noise has
+  /// the likelihood of unequal variances, 1/2 sum_j log mean z_j^2, which counts as reconstruction
   double kl = 0;
-  double h = 0;              ///< at the end of the epoch
-  double rho = 0;            ///< during the epoch
+  double h = 0;   ///< at the end of the epoch
+  double rho = 0; ///< during the epoch
   double alpha = 0;
 };
 
 struct Dag {
-  Matrix weights;   ///< M x M, before pruning; zero diagonal. Model G: norms (>= 0); linear and paper: signed
+  Matrix weights;   ///< M x M, before pruning; zero diagonal. Model G: norms (>= 0); linear and
+                    ///< paper: signed
   Matrix sign;      ///< M x M in {-1, 0, 1}: direction in which the effect moves with the cause
-  Matrix statistic; ///< M x M t statistics of the refinement (0 where not tested); empty if not refined
+  Matrix statistic; ///< M x M t statistics of the refinement (0 where not tested); empty if not
+                    ///< refined
   /// What is returned as the DAG: pruned or refined, acyclic. Edge weights are `weights`, signed by
   /// `sign`; an edge that the refinement keeps against a weight of 0 gets 1e-6
   Digraph graph;
@@ -85,40 +90,40 @@ struct Dag {
   std::vector<DagEpoch> history;
   bool converged = false; ///< h <= h_tolerance at the end
   bool refined = false;
-  double h = 0;           ///< h of the unpruned weights
-  double lambda = 0;      ///< the L1 weight that was used
+  double h = 0;      ///< h of the unpruned weights
+  double lambda = 0; ///< the L1 weight that was used
   double threshold = 0;
   double effective_threshold = 0; ///< the smallest |weight| that was kept (threshold if none)
   std::int64_t n_removed_for_acyclicity = 0;
-  std::vector<double> center, scale;     ///< applied to the columns before learning
-  std::vector<std::int64_t> constant;    ///< columns without variance: kept as isolated nodes
-  std::vector<Edge> collinear;           ///< exactly collinear pairs (weight: their correlation)
-  std::vector<std::string> warnings;     ///< sentences for the user
+  std::vector<double> center, scale;  ///< applied to the columns before learning
+  std::vector<std::int64_t> constant; ///< columns without variance: kept as isolated nodes
+  std::vector<Edge> collinear;        ///< exactly collinear pairs (weight: their correlation)
+  std::vector<std::string> warnings;  ///< sentences for the user
 };
 
 /// Learn a DAG over the columns of x (N x M, observations x features).
-/// Needs N >= 10 and at least 2 columns that vary, else Error(invalid_argument); values must be finite
-/// (NaN allowed when options.missing is mask: a missing value adds nothing to the loss, enters the
-/// other equations at its column's mean, and keeps the graph from being refined). Columns are centred;
-/// those without variance end up isolated. Error(not_converged) if the loss leaves the range of double;
-/// Error(cancelled).
+/// Needs N >= 10 and at least 2 columns that vary, else Error(invalid_argument); values must be
+/// finite (NaN allowed when options.missing is mask: a missing value adds nothing to the loss,
+/// enters the other equations at its column's mean, and keeps the graph from being refined).
+/// Columns are centred; those without variance end up isolated. Error(not_converged) if the loss
+/// leaves the range of double; Error(cancelled).
 ///
 /// The columns are put in an order of their content before learning: a permutation of the columns
-/// permutes the result and changes nothing else (identical columns apart). With standardize, values are
-/// kept to 2^-20 standard deviations, so that the units of a column change nothing either. The order
-/// of the rows decides on the minibatches, so permuting them gives another fit of the same kind. Same
-/// seed, same bits, for any number of threads.
+/// permutes the result and changes nothing else (identical columns apart). With standardize, values
+/// are kept to 2^-20 standard deviations, so that the units of a column change nothing either. The
+/// order of the rows decides on the minibatches, so permuting them gives another fit of the same
+/// kind. Same seed, same bits, for any number of threads.
 ///
-/// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over several
-/// times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15 steps 14.3,
-/// and with the automatic lambda 8 to 9.) Above 64 columns dh/dA is renewed every M / 64 steps.
-/// O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G.
-/// Paper: eq_OptDAG, eq_lossdag; docs/method.md for the departures.
+/// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over
+/// several times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15
+/// steps 14.3, and with the automatic lambda 8 to 9.) Above 64 columns dh/dA is renewed every M /
+/// 64 steps. O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G. Paper: eq_OptDAG,
+/// eq_lossdag; docs/method.md for the departures.
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 
-/// The same fit cut at another threshold (finite, tau >= 0), without training again; always acyclic.
-/// Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and order may be
-/// empty. Error(invalid_argument, dim_mismatch).
+/// The same fit cut at another threshold (finite, tau >= 0), without training again; always
+/// acyclic. Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and
+/// order may be empty. Error(invalid_argument, dim_mismatch).
 Dag prune(const Dag& dag, double tau);
 
 /// h(A) and, if gradient is not null, dh/dA (M x M). A square and finite. expm: never overflows to
@@ -140,34 +145,36 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
 
 // ------------------------------------------------------------- refinement (docs/method.md)
 
-/// Squared errors of predicting one column from others, N values in the units of x squared. Two-fold
-/// cross-fitted: the rows are halved at random, and a network of refine_hidden sigmoid units with a
-/// linear part, trained on one half for refine_epochs epochs, predicts the other. Without parents,
-/// the squared distance from the column's mean; a fit that leaves the range of float predicts that
-/// mean too. `x` may have any centre and scale. A pure function of the seed and of the contents of
-/// the columns: neither their numbers nor the order of parents change a bit.
-/// N >= 10; target and parents are different columns of x, none constant.
-/// O(refine_epochs N |parents| refine_hidden).
+/// Squared errors of predicting one column from others, N values in the units of x squared.
+/// Two-fold cross-fitted: the rows are halved at random, and a network of refine_hidden sigmoid
+/// units with a linear part, trained on one half for refine_epochs epochs, predicts the other.
+/// Without parents, the squared distance from the column's mean; a fit that leaves the range of
+/// float predicts that mean too. `x` may have any centre and scale. A pure function of the seed and
+/// of the contents of the columns: neither their numbers nor the order of parents change a bit. N
+/// >= 10; target and parents are different columns of x, none constant. O(refine_epochs N |parents|
+/// refine_hidden).
 std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
                                        std::span<const std::int64_t> parents,
                                        const DagOptions& options, Run& run);
 
 struct Refinement {
-  Matrix statistic; ///< M x M: the t of every edge kept and of the last test of a dropped one; 0 where not tested
+  Matrix statistic; ///< M x M: the t of every edge kept and of the last test of a dropped one; 0
+                    ///< where not tested
   std::vector<Edge> kept;          ///< edges that stay, by rising (from, to); weight = t
   std::vector<std::int64_t> order; ///< the order found; every edge runs along it
 };
 
 /// A DAG from model G's weights: their order (strongest edges first, without those that close a
-/// cycle), improved by moving single columns up to refine_window positions, at most 6 sweeps, as long
-/// as the cross-fitted error of predicting every column from its predecessors falls; then backward
-/// elimination of predecessors by a paired t-test of the errors with and without them over all rows,
-/// the smallest t first, until all t are at least refine_t. The error is the sum of mean squared
-/// errors, which has to fall by 0.003 of its mean over the columns, or, with unequal_variances, the
-/// sum of half their logarithms, which has to fall by 0.003. Only the 10 strongest partners of a
-/// column, by max(|A_ij|, |A_ji|) and made symmetric, are tested as its causes.
-/// x: N x M, finite, N >= 10, no column constant; weights: M x M, finite, the diagonal is ignored.
-/// About 4 M refine_window regressions a sweep, and up to M min(M, 10)^2 / 2 for the elimination.
+/// cycle), improved by moving single columns up to refine_window positions, at most 6 sweeps, as
+/// long as the cross-fitted error of predicting every column from its predecessors falls; then
+/// backward elimination of predecessors by a paired t-test of the errors with and without them over
+/// all rows, the smallest t first, until all t are at least refine_t. The error is the sum of mean
+/// squared errors, which has to fall by 0.003 of its mean over the columns, or, with
+/// unequal_variances, the sum of half their logarithms, which has to fall by 0.003. Only the 10
+/// strongest partners of a column, by max(|A_ij|, |A_ji|) and made symmetric, are tested as its
+/// causes. x: N x M, finite, N >= 10, no column constant; weights: M x M, finite, the diagonal is
+/// ignored. About 4 M refine_window regressions a sweep, and up to M min(M, 10)^2 / 2 for the
+/// elimination.
 Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run);
 
@@ -192,8 +199,8 @@ struct Score {
 /// A structural equation model whose parameters are one vector. The vector starts with the edge
 /// weights W: channel k of edge i -> j is entry (j * channels + k) * features + i, so that the
 /// weights of one effect are adjacent columns of a features x (features * channels) matrix. The
-/// strength of an edge is S[i,j] = sum_k W[i,j,k]^2, which is what the constraint sees. Self weights
-/// are 0 and so is their gradient.
+/// strength of an edge is S[i,j] = sum_k W[i,j,k]^2, which is what the constraint sees. Self
+/// weights are 0 and so is their gradient.
 class Model {
 public:
   struct Shape {
@@ -212,7 +219,8 @@ public:
   virtual void initialize(std::uint64_t seed, double* parameters) const = 0;
   /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.
   virtual Score score(const Batch& batch, const double* parameters, double* gradient, Run& run) = 0;
-  /// Into sign (features x features): -1, 0 or 1, how the effect moves with the cause over the rows.
+  /// Into sign (features x features): -1, 0 or 1, how the effect moves with the cause over the
+  /// rows.
   virtual void edge_signs(const Batch& table, const double* parameters, Matrix& sign, Run& run) = 0;
 
 private:

@@ -28,9 +28,11 @@ constexpr double smallest_weight = 1e-6;  ///< of an edge that the refinement ke
 // then does not depend on how the columns were numbered.
 struct Table {
   Matrix x;
-  Matrix observed; ///< empty if nothing is missing
+  Matrix observed;                   ///< empty if nothing is missing
   std::vector<std::int64_t> columns; ///< original number of each
-  sem::Batch batch() const { return {x.data(), observed.empty() ? nullptr : observed.data(), x.rows()}; }
+  sem::Batch batch() const {
+    return {x.data(), observed.empty() ? nullptr : observed.data(), x.rows()};
+  }
 };
 
 // Infinity always fails, NaN unless it is masked.
@@ -140,7 +142,8 @@ Table prepare(const MatrixView& x, const DagOptions& options, bool any_missing, 
 }
 
 std::vector<Edge> collinear_pairs(const Table& table) {
-  const auto n = static_cast<arma::uword>(table.x.rows()), m = static_cast<arma::uword>(table.x.cols());
+  const auto n = static_cast<arma::uword>(table.x.rows()),
+             m = static_cast<arma::uword>(table.x.cols());
   arma::mat x(const_cast<double*>(table.x.data()), n, m, true);
   x = arma::normalise(x);
   const arma::mat correlation = x.t() * x;
@@ -199,8 +202,8 @@ void keep_refined(const Refinement& refinement, const Table& table, Dag& dag) {
   dag.refined = true;
   dag.statistic = scatter(refinement.statistic, table.columns, m);
   std::vector<Edge> edges;
-  dag.effective_threshold = refinement.kept.empty() ? dag.threshold
-                                                    : std::numeric_limits<double>::infinity();
+  dag.effective_threshold =
+      refinement.kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
   for (const Edge& e : refinement.kept) {
     const std::int64_t from = table.columns[static_cast<std::size_t>(e.from)];
     const std::int64_t to = table.columns[static_cast<std::size_t>(e.to)];
@@ -228,8 +231,9 @@ void warn(const DagOptions& options, bool wanted_refinement, bool any_missing, D
     std::string list;
     for (std::size_t i = 0; i < std::min(shown, dag.constant.size()); ++i)
       list += (i ? ", " : "") + std::to_string(dag.constant[i] + 1);
-    say(std::to_string(dag.constant.size()) + " column(s) without variance are isolated in the result: " +
-        list + (dag.constant.size() > shown ? ", ..." : "") + " (counted from 1).");
+    say(std::to_string(dag.constant.size()) +
+        " column(s) without variance are isolated in the result: " + list +
+        (dag.constant.size() > shown ? ", ..." : "") + " (counted from 1).");
   }
   if (!dag.collinear.empty()) {
     std::string list;
@@ -250,10 +254,10 @@ void warn(const DagOptions& options, bool wanted_refinement, bool any_missing, D
         ": more epochs bring it down; the graph returned is acyclic all the same.");
   const double m = static_cast<double>(dag.graph.size() - std::ssize(dag.constant));
   const double edges = static_cast<double>(dag.graph.edges().size());
-  const std::string knobs = dag.refined ? "lambda (" + number(dag.lambda) + ") or refine_t (" +
-                                              number(options.refine_t) + ")"
-                                        : "lambda (" + number(dag.lambda) + ") or threshold (" +
-                                              number(dag.threshold) + ")";
+  const std::string knobs =
+      dag.refined
+          ? "lambda (" + number(dag.lambda) + ") or refine_t (" + number(options.refine_t) + ")"
+          : "lambda (" + number(dag.lambda) + ") or threshold (" + number(dag.threshold) + ")";
   if (edges == 0)
     say("The graph has no edges: the columns look independent, or " + knobs + " is too high.");
   else if (edges > 0.25 * m * (m - 1))
@@ -275,7 +279,8 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
   Dag dag;
   const Table table = prepare(x, options, any_missing, dag);
   dag.collinear = collinear_pairs(table);
-  dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols()) : options.lambda;
+  dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols())
+                                          : options.lambda;
 
   const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), options);
   sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, options, run);
@@ -292,9 +297,9 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
   cut(dag, options.threshold, visit);
 
-  const bool wanted_refinement =
-      options.refine == Refine::always ||
-      (options.refine == Refine::automatic && options.sem == Sem::mlp && table.x.cols() <= refine_limit);
+  const bool wanted_refinement = options.refine == Refine::always ||
+                                 (options.refine == Refine::automatic && options.sem == Sem::mlp &&
+                                  table.x.cols() <= refine_limit);
   if (wanted_refinement && !any_missing) {
     Matrix strength = weights;
     for (std::int64_t e = 0; e < strength.size(); ++e)
@@ -338,7 +343,8 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
   std::vector<double> slope(static_cast<std::size_t>(size));
   Run run;
   const std::unique_ptr<sem::Model> model = sem::make_model(x.cols, options);
-  const double lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, x.cols) : options.lambda;
+  const double lambda =
+      std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, x.cols) : options.lambda;
   sem::Objective objective(*model, options.constraint);
   if (std::isinf(objective.constraint(parameters.data(), run)))
     throw Error(Status::invalid_argument,

@@ -38,7 +38,7 @@ class MlpSem final : public Model {
 public:
   MlpSem(std::int64_t features, std::int64_t hidden, bool unequal_variances)
       : Model({features, hidden, features * features * hidden + 2 * features * hidden + features,
-                  features * features * hidden + features * hidden}),
+               features * features * hidden + features * hidden}),
         hidden_(hidden), unequal_variances_(unequal_variances),
         part_(static_cast<std::size_t>(features)) {}
 
@@ -51,7 +51,8 @@ private:
   std::int64_t v_at() const { return edge_parameters(); }
   std::int64_t b_at() const { return v_at() + shape().features * hidden_; }
   std::int64_t c_at() const { return b_at() + shape().features * hidden_; }
-  void activate(const Batch& batch, const double* parameters, std::int64_t first, std::int64_t count);
+  void activate(const Batch& batch, const double* parameters, std::int64_t first,
+                std::int64_t count);
 
   std::int64_t hidden_;
   bool unequal_variances_;
@@ -66,7 +67,8 @@ void MlpSem::initialize(std::uint64_t seed, double* parameters) const {
   for (std::int64_t j = 0; j < m; ++j) {
     Rng rng(seed, {hash("dag.init"), static_cast<std::uint64_t>(j)});
     for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u) {
-      for (std::int64_t i = 0; i < m; ++i) parameters[u * m + i] = i == j ? 0 : weight * rng.normal();
+      for (std::int64_t i = 0; i < m; ++i)
+        parameters[u * m + i] = i == j ? 0 : weight * rng.normal();
       parameters[v_at() + u] = out * rng.normal();
       // Units that start on the flank of their sigmoid see the curvature of an effect: with b near
       // 0, an effect that is even in its cause would leave the weights at 0 for good.

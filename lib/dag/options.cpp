@@ -13,9 +13,10 @@ OptionFields fields(DagOptions& o) {
   const auto add = [&](OptionField field) { all.push_back(std::move(field)); };
   add({.name = "dag.sem",
        .value = choice(o.sem, {"mlp", "linear", "paper", "literal"}),
-       .doc = "Structural equation model. mlp: an MLP for every effect with a weight for every edge; "
-              "linear: x = xA + z; paper: one shared f whose scale the Jacobian holds; literal: the "
-              "paper's objective word for word, which collapses to the empty graph",
+       .doc =
+           "Structural equation model. mlp: an MLP for every effect with a weight for every edge; "
+           "linear: x = xA + z; paper: one shared f whose scale the Jacobian holds; literal: the "
+           "paper's objective word for word, which collapses to the empty graph",
        .source = "eq_enc, eq_dec; docs/method.md"});
   add({.name = "dag.constraint",
        .value = choice(o.constraint, {"expm", "logdet"}),
@@ -28,8 +29,9 @@ OptionFields fields(DagOptions& o) {
        .source = "docs/method.md"});
   add({.name = "dag.standardize",
        .value = &o.standardize,
-       .doc = "Scale columns to unit variance and use the likelihood of unequal variances; the result "
-              "then does not depend on the columns' units",
+       .doc =
+           "Scale columns to unit variance and use the likelihood of unequal variances; the result "
+           "then does not depend on the columns' units",
        .source = "docs/method.md"});
   add({.name = "dag.missing",
        .value = choice(o.missing, {"fail", "mask"}),
@@ -40,7 +42,8 @@ OptionFields fields(DagOptions& o) {
        .value = &o.lambda,
        .min = 0,
        .automatic = true,
-       .doc = "L1 weight on the edges. Automatic: 1 for literal, else 0.45 sqrt(log M / N) for M columns "
+       .doc = "L1 weight on the edges. Automatic: 1 for literal, else 0.45 sqrt(log M / N) for M "
+              "columns "
               "with variance and N rows, but at least 0.02 for mlp, 0.05 for linear and paper",
        .source = "eq_OptDAG, lambda_s"});
   add({.name = "dag.l2",
@@ -80,7 +83,8 @@ OptionFields fields(DagOptions& o) {
   add({.name = "dag.rho_growth",
        .value = &o.rho_growth,
        .min = 1,
-       .doc = "Factor of the penalty rho, applied every rho_interval epochs unless h fell to a quarter",
+       .doc = "Factor of the penalty rho, applied every rho_interval epochs unless h fell to a "
+              "quarter",
        .source = "eq_lossdag; docs/method.md"});
   add({.name = "dag.rho_interval",
        .value = &o.rho_interval,

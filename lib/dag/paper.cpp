@@ -1,5 +1,5 @@
-// The paper's own form z = f(x)(I - A) with one f for all columns (eq_enc): once with the scale of f
-// held by its Jacobian, and once word for word.
+// The paper's own form z = f(x)(I - A) with one f for all columns (eq_enc): once with the scale of
+// f held by its Jacobian, and once word for word.
 module;
 #include "internal/arma.hpp"
 #include "simd/vector_math.hpp"
@@ -62,7 +62,7 @@ public:
     std::fill_n(parameters, edge_parameters(), 0.0);
     Rng rng(seed, {hash("dag.init")});
     double* w = parameters + edge_parameters();
-    for (int k = 0; k < 2 * units; ++k) w[k] = rng.normal();           // w, b
+    for (int k = 0; k < 2 * units; ++k) w[k] = rng.normal();               // w, b
     for (int k = 2 * units; k < 3 * units; ++k) w[k] = 0.1 * rng.normal(); // u: f starts near x
     w[3 * units] = 0;
   }
@@ -182,9 +182,9 @@ public:
   }
 };
 
-// eq_enc, eq_dec and eq_OptDAG as written, the posterior being its mean: Z (I - A)^-1 is f(X) again,
-// so the decoder sees f(X), the reconstruction says nothing about A, and neither does anything else
-// fix the scale of f: A and f shrink together.
+// eq_enc, eq_dec and eq_OptDAG as written, the posterior being its mean: Z (I - A)^-1 is f(X)
+// again, so the decoder sees f(X), the reconstruction says nothing about A, and neither does
+// anything else fix the scale of f: A and f shrink together.
 class LiteralSem final : public Model {
 public:
   explicit LiteralSem(std::int64_t features)

@@ -55,10 +55,11 @@ Dag prune(const Dag& dag, double tau) {
                 "tau is " + std::to_string(tau) + "; it must be finite and not negative");
   const std::int64_t m = dag.weights.rows();
   if (dag.weights.cols() != m)
-    throw Error(Status::dim_mismatch, "weights is " + dimensions(dag.weights) + "; it must be square");
+    throw Error(Status::dim_mismatch,
+                "weights is " + dimensions(dag.weights) + "; it must be square");
   if (!dag.sign.empty() && (dag.sign.rows() != m || dag.sign.cols() != m))
-    throw Error(Status::dim_mismatch, "sign is " + dimensions(dag.sign) + " but weights is " +
-                                          dimensions(dag.weights));
+    throw Error(Status::dim_mismatch,
+                "sign is " + dimensions(dag.sign) + " but weights is " + dimensions(dag.weights));
   check_finite(dag.weights, "weights");
 
   std::vector<std::int64_t> visit = dag.order;

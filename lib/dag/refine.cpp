@@ -58,10 +58,10 @@ private:
 
   std::int64_t rows_, hidden_, epochs_;
   Run& run_;
-  std::vector<std::int64_t> row_;   // a random order; its first half is fold 0
-  std::vector<float> scaled_;       // columns of mean 0 and variance 1, in that order
+  std::vector<std::int64_t> row_; // a random order; its first half is fold 0
+  std::vector<float> scaled_;     // columns of mean 0 and variance 1, in that order
   std::vector<double> variance_;
-  std::vector<std::uint64_t> id_;   // a column is known by its content, not by its number
+  std::vector<std::uint64_t> id_; // a column is known by its content, not by its number
 };
 
 Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& run)
@@ -275,9 +275,8 @@ double Search::score(const Order& order) const {
   double sum = 0;
   for (std::size_t p = 0; p < order.size(); ++p) {
     const double error = mean_error_.at(family(order, p));
-    sum += unequal_variances_
-               ? 0.5 * std::log(std::max(error, std::numeric_limits<double>::min()))
-               : error;
+    sum += unequal_variances_ ? 0.5 * std::log(std::max(error, std::numeric_limits<double>::min()))
+                              : error;
   }
   return sum;
 }
@@ -401,9 +400,9 @@ std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
   std::ranges::sort(family.parents);
   if (std::ranges::adjacent_find(family.parents) != family.parents.end() ||
       std::ranges::binary_search(family.parents, target))
-    throw Error(Status::invalid_argument,
-                "parents has an element twice, or has the target " + std::to_string(target) +
-                    "; they must be different columns");
+    throw Error(Status::invalid_argument, "parents has an element twice, or has the target " +
+                                              std::to_string(target) +
+                                              "; they must be different columns");
 
   const Regressions regressions(x, options, run);
   const std::vector<double> error = regressions.squared_error(family);

@@ -166,8 +166,7 @@ void check_memory(std::int64_t nodes, std::int64_t dims) {
 Digraph strengths(const Digraph& graph) {
   std::vector<Edge> edges = graph.edges();
   double largest = 1;
-  for (const Edge& e : edges)
-    largest = std::max(largest, std::abs(e.weight));
+  for (const Edge& e : edges) largest = std::max(largest, std::abs(e.weight));
   for (Edge& e : edges)
     e.weight = std::max(std::abs(e.weight) / largest, std::numeric_limits<double>::min());
   return Digraph(graph.size(), std::move(edges));
@@ -207,8 +206,7 @@ Embedding in_rows(const Matrix& points, const std::vector<std::int64_t>& order,
     const auto row = static_cast<std::size_t>(node);
     lorentz::to_poincare({points.column(k), static_cast<std::size_t>(d) + 1}, e);
     double pp = 0;
-    for (std::int64_t i = 0; i <= d; ++i)
-      out.hyperboloid(node, i) = points(i, k);
+    for (std::int64_t i = 0; i <= d; ++i) out.hyperboloid(node, i) = points(i, k);
     for (std::int64_t i = 0; i < d; ++i) {
       out.poincare(node, i) = e[static_cast<std::size_t>(i)];
       pp += points(i + 1, k) * points(i + 1, k);
@@ -288,8 +286,7 @@ double embedding_loss(const Digraph& graph, const MatrixView& points, const Embe
   const double loss = objective(columns, &by_column, run).loss;
   *gradient = Matrix(m, columns.rows());
   for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t k = 0; k < columns.rows(); ++k)
-      (*gradient)(i, k) = by_column(k, i);
+    for (std::int64_t k = 0; k < columns.rows(); ++k) (*gradient)(i, k) = by_column(k, i);
   return loss;
 }
 

@@ -21,8 +21,7 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
   check_finite(view, name);
   Matrix points(view.cols, view.rows);
   for (std::int64_t i = 0; i < view.rows; ++i) {
-    for (std::int64_t k = 0; k < view.cols; ++k)
-      points(k, i) = view(i, k);
+    for (std::int64_t k = 0; k < view.cols; ++k) points(k, i) = view(i, k);
     const std::span p(points.column(i), static_cast<std::size_t>(view.cols));
     const double given = p[0];
     lorentz::project(p);
@@ -58,8 +57,7 @@ constexpr double farthest = 300.0;
 // The product of the spatial parts.
 double dot(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
-  for (std::size_t i = 1; i < a.size(); ++i)
-    sum += a[i] * b[i];
+  for (std::size_t i = 1; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
 }
 
@@ -119,15 +117,13 @@ double inner(std::span<const double> p, std::span<const double> q) {
 
 double norm(std::span<const double> p, std::span<const double> v) {
   double largest = 0;
-  for (std::size_t i = 1; i < v.size(); ++i)
-    largest = std::max(largest, std::abs(v[i]));
+  for (std::size_t i = 1; i < v.size(); ++i) largest = std::max(largest, std::abs(v[i]));
   if (largest == 0) return 0;
   // Squares must stay in the range of double.
   const double scale = largest > 1e140 || largest < 1e-140 ? largest : 1;
   const double pp = dot(p, p);
   double pv = 0;
-  for (std::size_t i = 1; i < v.size(); ++i)
-    pv += p[i] * (v[i] / scale);
+  for (std::size_t i = 1; i < v.size(); ++i) pv += p[i] * (v[i] / scale);
   const double along = pp > 0 ? pv / pp : 0;
   double across = 0;
   for (std::size_t i = 1; i < v.size(); ++i) {
@@ -160,8 +156,7 @@ void exp(std::span<const double> p, std::span<const double> v, std::span<double>
   const double t = std::min(length, std::max(0.0, farthest - std::asinh(std::sqrt(dot(p, p)))));
   const double along = length > 0 ? std::sinh(t) : 1, over = length > 0 ? length : 1;
   const double c = std::cosh(t);
-  for (std::size_t i = 1; i < p.size(); ++i)
-    out[i] = c * p[i] + along * (v[i] / over);
+  for (std::size_t i = 1; i < p.size(); ++i) out[i] = c * p[i] + along * (v[i] / over);
   project(out);
 }
 
@@ -193,8 +188,7 @@ void transport(std::span<const double> p, std::span<const double> q, std::span<c
 
 void to_poincare(std::span<const double> p, std::span<double> e) {
   const double denominator = 1 + p[0];
-  for (std::size_t i = 0; i < e.size(); ++i)
-    e[i] = p[i + 1] / denominator;
+  for (std::size_t i = 0; i < e.size(); ++i) e[i] = p[i + 1] / denominator;
   keep_in_ball(e);
 }
 

@@ -122,8 +122,7 @@ EmbedEpoch EmbeddingObjective::operator()(const Matrix& points, Matrix* gradient
 // matrix -<p,q>_L, then one pass over its columns.
 void EmbeddingObjective::pair_terms(const Matrix& points, Run& run) {
   std::vector<double> p0(at(nodes_));
-  for (std::int64_t i = 0; i < nodes_; ++i)
-    p0[at(i)] = points(0, i);
+  for (std::int64_t i = 0; i < nodes_; ++i) p0[at(i)] = points(0, i);
   std::fill(row_sums_.begin(), row_sums_.end(), 0.0);
   std::fill(mass_.begin(), mass_.end(), 0.0);
   run.parallel_for(static_cast<std::int64_t>(panels_.size()), [&](std::int64_t k) {
@@ -161,8 +160,7 @@ void EmbeddingObjective::pair_terms(const Matrix& points, Run& run) {
 // -(1/M) sum_mn T_mn ln Q_mn with Q_mn = exp(-d_mn/tau) / mass_m.
 double EmbeddingObjective::soft_term() {
   double sum = 0;
-  for (const double pulled : pulled_)
-    sum += pulled / options_.temperature;
+  for (const double pulled : pulled_) sum += pulled / options_.temperature;
   for (std::int64_t m = 0; m < nodes_; ++m) {
     share_[at(m)] = anchor_[at(m)] ? 1 / mass_[at(m)] : 0;
     if (anchor_[at(m)]) sum += std::log(mass_[at(m)]);
@@ -248,8 +246,7 @@ void EmbeddingObjective::radial_terms(const Matrix& points, EmbedEpoch& terms, M
   std::vector<double> length(at(nodes_)), radius(at(nodes_)), slope(at(nodes_));
   for (std::int64_t i = 0; i < nodes_; ++i) {
     double sum = 0;
-    for (std::int64_t k = 1; k < points.rows(); ++k)
-      sum += points(k, i) * points(k, i);
+    for (std::int64_t k = 1; k < points.rows(); ++k) sum += points(k, i) * points(k, i);
     length[at(i)] = std::sqrt(sum);
     radius[at(i)] = std::asinh(length[at(i)]);
   }
@@ -276,8 +273,7 @@ void EmbeddingObjective::radial_terms(const Matrix& points, EmbedEpoch& terms, M
   for (std::int64_t i = 0; i < nodes_; ++i) {
     if (length[at(i)] == 0) continue;
     const double factor = slope[at(i)] / (length[at(i)] * points(0, i));
-    for (std::int64_t k = 1; k < points.rows(); ++k)
-      (*gradient)(k, i) += factor * points(k, i);
+    for (std::int64_t k = 1; k < points.rows(); ++k) (*gradient)(k, i) += factor * points(k, i);
   }
 }
 

@@ -20,12 +20,10 @@ constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-10;
 // Hold a point at the largest radius; true if it was beyond.
 bool hold(std::span<double> p, double max_radius) {
   double sum = 0;
-  for (std::size_t i = 1; i < p.size(); ++i)
-    sum += p[i] * p[i];
+  for (std::size_t i = 1; i < p.size(); ++i) sum += p[i] * p[i];
   const double length = std::sqrt(sum), largest = std::sinh(max_radius);
   if (length <= largest) return false;
-  for (double& x : p.subspan(1))
-    x *= largest / length;
+  for (double& x : p.subspan(1)) x *= largest / length;
   lorentz::project(p);
   return true;
 }
@@ -75,8 +73,7 @@ bool RiemannianOptimizer::move(std::span<double> point, std::span<const double> 
   }
   const double length = rate * lorentz::norm(point, direction);
   if (length > longest_step) rate *= longest_step / length;
-  for (double& x : direction)
-    x *= -rate;
+  for (double& x : direction) x *= -rate;
 
   std::vector<double> next(point.size());
   lorentz::exp(point, direction, next);

@@ -21,8 +21,7 @@ double norm(std::span<const double> a) {
   }
   if (largest == 0 || (sum > 1e-280 && sum < 1e280)) return std::sqrt(sum);
   sum = 0; // the squares left the range of double
-  for (const double x : a)
-    sum += (x / largest) * (x / largest);
+  for (const double x : a) sum += (x / largest) * (x / largest);
   return largest * std::sqrt(sum);
 }
 
@@ -47,8 +46,7 @@ Matrix ball_points(const MatrixView& view, std::string_view name) {
   check_finite(view, name);
   Matrix points(view.cols, view.rows);
   for (std::int64_t i = 0; i < view.rows; ++i) {
-    for (std::int64_t k = 0; k < view.cols; ++k)
-      points(k, i) = view(i, k);
+    for (std::int64_t k = 0; k < view.cols; ++k) points(k, i) = view(i, k);
     check_in_ball({points.column(i), static_cast<std::size_t>(view.cols)},
                   "row " + std::to_string(i + 1) + " of " + std::string(name));
   }
@@ -63,24 +61,21 @@ void keep_in_ball(std::span<double> e) {
       1 - static_cast<double>(e.size() + 2) * std::numeric_limits<double>::epsilon();
   const double length = norm(e);
   if (length <= largest) return;
-  for (double& x : e)
-    x *= largest / length;
+  for (double& x : e) x *= largest / length;
 }
 
 namespace poincare {
 
 double distance(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    sum += (a[i] - b[i]) * (a[i] - b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return 2 * std::asinh(std::sqrt(sum) / std::sqrt(conformal_gap(a) * conformal_gap(b)));
 }
 
 void to_lorentz(std::span<const double> e, std::span<double> p) {
   check_in_ball(e, "e");
   const double gap = conformal_gap(e);
-  for (std::size_t i = e.size(); i > 0; --i)
-    p[i] = 2 * e[i - 1] / gap;
+  for (std::size_t i = e.size(); i > 0; --i) p[i] = 2 * e[i - 1] / gap;
   lorentz::project(p);
 }
 
@@ -88,8 +83,7 @@ void add(std::span<const double> a, std::span<const double> b, std::span<double>
   // ((1 + 2<a,b> + |b|^2) a + (1 - |a|^2) b) / (1 + 2<a,b> + |a|^2 |b|^2), with the sums written so
   // that nothing cancels when b is nearly -a.
   double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    sum += (a[i] + b[i]) * (a[i] + b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] + b[i]) * (a[i] + b[i]);
   const double gap = conformal_gap(a), denominator = gap * conformal_gap(b) + sum;
   for (std::size_t i = 0; i < a.size(); ++i)
     out[i] = (gap * (a[i] + b[i]) + sum * a[i]) / denominator;
@@ -100,8 +94,7 @@ void exp(std::span<const double> a, std::span<const double> v, std::span<double>
   const double length = norm(v);
   const double factor = length > 0 ? std::tanh(length / conformal_gap(a)) / length : 0;
   std::vector<double> step(v.begin(), v.end());
-  for (double& x : step)
-    x *= factor;
+  for (double& x : step) x *= factor;
   keep_in_ball(step);
   add(a, step, out);
 }
@@ -109,8 +102,7 @@ void exp(std::span<const double> a, std::span<const double> v, std::span<double>
 void log(std::span<const double> a, std::span<const double> b, std::span<double> out) {
   const double d = distance(a, b), gap = conformal_gap(a);
   std::vector<double> direction(a.begin(), a.end());
-  for (double& x : direction)
-    x = -x;
+  for (double& x : direction) x = -x;
   add(direction, b, direction);
   const double length = norm(direction);
   for (std::size_t i = 0; i < a.size(); ++i)

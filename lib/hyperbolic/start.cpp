@@ -50,8 +50,7 @@ bool center_squares(Matrix& d, double scale, Run& run) {
     mean[static_cast<std::size_t>(j)] = sum / static_cast<double>(n);
   });
   double grand = 0;
-  for (const double m : mean)
-    grand += m / static_cast<double>(n);
+  for (const double m : mean) grand += m / static_cast<double>(n);
   run.parallel_for(n, [&](std::int64_t j) {
     for (std::int64_t i = 0; i < n; ++i)
       d(i, j) = -0.5 * (d(i, j) - mean[static_cast<std::size_t>(i)] -
@@ -85,8 +84,7 @@ void leading_eigenpairs(Matrix& b, arma::vec& values, arma::mat& vectors, Run& r
   arma::mat block(static_cast<arma::uword>(b.rows()), krylov_block), r, space;
   for (arma::uword j = 0; j < block.n_cols; ++j) {
     Rng rng(run.seed(), {hash("embed.krylov"), j});
-    for (double& x : block.col(j))
-      x = rng.normal();
+    for (double& x : block.col(j)) x = rng.normal();
   }
   for (std::int64_t k = 0; k < direct_size / krylov_block; ++k) {
     arma::mat next = product(b, block, run);
@@ -142,8 +140,7 @@ Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64
     }
     const double length = std::sqrt(sum), radius = std::min(length, options.max_radius);
     const double factor = length > 0 ? std::sinh(radius) / length : 0;
-    for (std::int64_t k = 0; k < options.dims; ++k)
-      points(k + 1, i) = factor * y(k, i);
+    for (std::int64_t k = 0; k < options.dims; ++k) points(k + 1, i) = factor * y(k, i);
     lorentz::project({points.column(i), static_cast<std::size_t>(options.dims) + 1});
   }
   return points;

@@ -12,7 +12,8 @@
 #define ARMA_DONT_PRINT_ERRORS
 #define ARMA_WARN_LEVEL 0
 #define ARMA_NO_DEBUG
-// libstdc++ deprecates a function that its own stable_sort calls; clang reports it to those who sort.
+// libstdc++ deprecates a function that its own stable_sort calls; clang reports it to those who
+// sort.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include <armadillo>

@@ -6,7 +6,8 @@
 
 namespace cape {
 
-template <class... Parts> std::string message(const Parts&... parts) {
+template <class... Parts>
+std::string message(const Parts&... parts) {
   std::ostringstream out;
   out.imbue(std::locale::classic());
   (out << ... << parts);

@@ -64,7 +64,8 @@ Estimate estimate(std::int64_t n, std::int64_t m, const Options& options) {
                 embedding_seconds(cols, options.embed);
   // The table and two copies; weights, gradient and two moments of the optimiser; the matrices of
   // the acyclicity measure. Then the pairwise matrices and points of Step II.
-  const double learning = 8 * (3 * rows * cols + 4 * pairs * hidden_units(options.dag) + 12 * pairs);
+  const double learning =
+      8 * (3 * rows * cols + 4 * pairs * hidden_units(options.dag) + 12 * pairs);
   const double embedding = 8 * (rows * cols + 9 * pairs + 8 * cols * (dims + 1));
   out.bytes = std::max(learning, embedding);
   return out;

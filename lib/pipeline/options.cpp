@@ -99,12 +99,12 @@ void set_option(Options& options, std::string_view key, std::string_view value) 
   const OptionFields all = fields(changed);
   const OptionField& field = find_option(all, key);
   if (!std::visit(Assign{value}, field.value))
-    throw Error(Status::invalid_argument,
-                std::string(key) + " is " + quoted(value) + "; it must be " +
-                    (std::holds_alternative<Choice>(field.value)
-                         ? option_range(field)
-                         : "a " + std::string(option_type(field)) + " value in " +
-                               option_range(field)));
+    throw Error(
+        Status::invalid_argument,
+        std::string(key) + " is " + quoted(value) + "; it must be " +
+            (std::holds_alternative<Choice>(field.value)
+                 ? option_range(field)
+                 : "a " + std::string(option_type(field)) + " value in " + option_range(field)));
   check_options({field});
   options = changed;
 }

@@ -32,8 +32,8 @@ struct Options {
   GraphOptions graph; ///< simulation of a graph
   DataOptions data;   ///< simulation of data
 };
-/// The registry: all options, in pipeline order ("run.", "preprocess.", "dag.", "embed.", "rotary.",
-/// "simulate."). Bound to `options`, which must outlive it.
+/// The registry: all options, in pipeline order ("run.", "preprocess.", "dag.", "embed.",
+/// "rotary.", "simulate."). Bound to `options`, which must outlive it.
 OptionFields fields(Options& options);
 
 /// The entry of a registry with this key. Error(invalid_argument) naming the key and the keys that
@@ -41,7 +41,8 @@ OptionFields fields(Options& options);
 const OptionField& find_option(const OptionFields& fields, std::string_view key);
 
 /// Set an option by its key from text ("0.02", "true", "linear", "nan" for automatic). Error
-/// (invalid_argument) naming the key, the value and what would be right; `options` is then unchanged.
+/// (invalid_argument) naming the key, the value and what would be right; `options` is then
+/// unchanged.
 void set_option(Options& options, std::string_view key, std::string_view value);
 
 /// Everything that a run gives.
@@ -70,8 +71,8 @@ struct GraphFit {
 };
 GraphFit fit_graph(const Digraph& graph, const Options& options, Run& run);
 
-/// What a fit of n observations x m features will need. Seconds are a rough figure for one thread of
-/// a present CPU, from the flop counts; bytes are the largest working set, the table included.
+/// What a fit of n observations x m features will need. Seconds are a rough figure for one thread
+/// of a present CPU, from the flop counts; bytes are the largest working set, the table included.
 struct Estimate {
   double bytes = 0;
   double seconds = 0;

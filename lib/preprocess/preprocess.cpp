@@ -44,8 +44,8 @@ SparseMatrix compress(const MatrixView& x) {
   const bool by_column = x.layout == Layout::col_major;
   const std::int64_t outer = by_column ? x.cols : x.rows, inner = by_column ? x.rows : x.cols;
   if (inner > std::numeric_limits<std::int32_t>::max())
-    throw Error(Status::invalid_argument, "counts has a side of " + std::to_string(inner) +
-                                              "; it must be below 2^31");
+    throw Error(Status::invalid_argument,
+                "counts has a side of " + std::to_string(inner) + "; it must be below 2^31");
   sparse.offsets.reserve(at(outer + 1));
   sparse.offsets.push_back(0);
   for (std::int64_t o = 0; o < outer; ++o) {
@@ -153,8 +153,7 @@ void check_left(const Kept& cells, const Kept& features, const PreprocessOptions
               "needs at least 2 cells and 2 features; " + std::to_string(cells.size()) + " of " +
                   std::to_string(cells.place.size()) + " cells have min_features = " +
                   std::to_string(options.min_features) + " or more detected features, and " +
-                  std::to_string(features.size()) + " of " +
-                  std::to_string(features.place.size()) +
+                  std::to_string(features.size()) + " of " + std::to_string(features.place.size()) +
                   " features are detected in min_cells = " + std::to_string(options.min_cells) +
                   " or more of these cells");
 }
@@ -271,7 +270,8 @@ Preprocessed preprocess(const MatrixView& counts, const PreprocessOptions& optio
 std::vector<std::int64_t> most_variable(const SparseView& x, std::int64_t n) {
   check_view(x, "x");
   const auto visit = [&](auto f) {
-    for_entries(x, [&](std::int64_t, std::int64_t j, double value) { f(j, value); }, [] {});
+    for_entries(
+        x, [&](std::int64_t, std::int64_t j, double value) { f(j, value); }, [] {});
   };
   return largest(variances(x.rows, x.cols, visit), n);
 }

@@ -20,11 +20,11 @@ struct PreprocessOptions {
 OptionFields fields(PreprocessOptions& options);
 
 struct Preprocessed {
-  Matrix x;                            ///< kept cells x kept features
-  std::vector<std::int64_t> cells;     ///< their rows in the input, rising
-  std::vector<std::int64_t> features;  ///< their columns in the input, rising
-  std::vector<double> library_size;    ///< a kept cell's counts before normalisation, summed over
-                                       ///< the features that pass min_cells
+  Matrix x;                           ///< kept cells x kept features
+  std::vector<std::int64_t> cells;    ///< their rows in the input, rising
+  std::vector<std::int64_t> features; ///< their columns in the input, rising
+  std::vector<double> library_size;   ///< a kept cell's counts before normalisation, summed over
+                                      ///< the features that pass min_cells
 };
 
 /// counts: cells x features, sparse (either compressed form) or dense. The cells are filtered

@@ -50,8 +50,8 @@ MatrixView as_row(std::span<const double> x) {
   return {x.data(), 1, n, n, Layout::row_major};
 }
 
-void check_pair(std::span<const double> q, std::span<const double> k,
-                std::span<const double> phi_m, std::span<const double> phi_n) {
+void check_pair(std::span<const double> q, std::span<const double> k, std::span<const double> phi_m,
+                std::span<const double> phi_n) {
   const std::size_t sizes[] = {q.size(), k.size(), 2 * phi_m.size(), 2 * phi_n.size()};
   if (std::ranges::count(sizes, q.size()) != 4)
     throw Error(Status::dim_mismatch,
@@ -104,8 +104,7 @@ Matrix rotary_angles(const MatrixView& ball, double scale) {
     if (norm >= 1)
       throw Error(Status::invalid_argument,
                   "row " + std::to_string(i + 1) + " of ball (counted from 1) has the norm " +
-                      std::to_string(norm) +
-                      "; points of the Poincare ball have norms below 1");
+                      std::to_string(norm) + "; points of the Poincare ball have norms below 1");
   }
   return angles;
 }

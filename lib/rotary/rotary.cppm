@@ -1,5 +1,6 @@
-// cape.rotary (Step III): points of the Poincare ball as angles of a rotary position encoding (paper,
-// sec_position). Coordinates are interleaved: pair t of a vector is (v[2t], v[2t+1]), counted from 0.
+// cape.rotary (Step III): points of the Poincare ball as angles of a rotary position encoding
+// (paper, sec_position). Coordinates are interleaved: pair t of a vector is (v[2t], v[2t+1]),
+// counted from 0.
 module;
 #include <cstdint>
 #include <numbers>

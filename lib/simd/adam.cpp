@@ -20,8 +20,7 @@ void Adam(double* parameter, const double* gradient, double* mean, double* squar
   const auto rate = hn::Set(d, s.rate * s.correction1), shrink = hn::Set(d, s.rate * s.shrink);
   const auto correction = hn::Set(d, s.correction2), epsilon = hn::Set(d, s.epsilon);
   const auto one = hn::Set(d, 1.0), zero = hn::Zero(d);
-  const auto step = [&](double* p_at, const double* g_at, double* m_at, double* v_at)
-                        HWY_ATTR {
+  const auto step = [&](double* p_at, const double* g_at, double* m_at, double* v_at) HWY_ATTR {
     const auto g = hn::LoadU(d, g_at);
     const auto m = hn::Add(hn::Mul(beta1, hn::LoadU(d, m_at)), hn::Mul(rest1, g));
     const auto v = hn::Add(hn::Mul(beta2, hn::LoadU(d, v_at)), hn::Mul(rest2, hn::Mul(g, g)));

@@ -7,10 +7,10 @@ namespace cape::simd {
 
 struct AdamStep {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double rate = 0;       ///< learning rate
+  double rate = 0;        ///< learning rate
   double correction1 = 1; ///< 1 / (1 - beta1^t)
   double correction2 = 1; ///< 1 / sqrt(1 - beta2^t)
-  double shrink = 0;     ///< weight of |parameter|_1, taken by its proximal operator
+  double shrink = 0;      ///< weight of |parameter|_1, taken by its proximal operator
 };
 
 /// mean, square: running moments of the gradient. With d = sqrt(square) * correction2 + epsilon,

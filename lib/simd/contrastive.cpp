@@ -69,8 +69,7 @@ ContrastiveSums ContrastiveColumn(double* push, double* pull, const double* targ
   if (i < n) {
     HWY_ALIGN double x[hn::MaxLanes(d)] = {}, energy[hn::MaxLanes(d)], distance[hn::MaxLanes(d)],
                      inverse[hn::MaxLanes(d)];
-    for (std::int64_t k = i; k < n; ++k)
-      x[k - i] = push[k];
+    for (std::int64_t k = i; k < n; ++k) x[k - i] = push[k];
     const Terms t = PairTerms(hn::Load(d, x), beta, least);
     hn::Store(t.energy, d, energy);
     hn::Store(t.distance, d, distance);

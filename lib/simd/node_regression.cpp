@@ -222,9 +222,8 @@ float NodeRegression::loss(const float* table, const float* target, const std::i
     error_ = AlignedFloats(batch_);
   }
   float* g = gradient_.data();
-  const float loss =
-      HWY_DYNAMIC_DISPATCH(Loss)(view(), table, target, rows, n, activation_.data(), error_.data(),
-                                 g, g + output(0), g + linear(0));
+  const float loss = HWY_DYNAMIC_DISPATCH(Loss)(view(), table, target, rows, n, activation_.data(),
+                                                error_.data(), g, g + output(0), g + linear(0));
   std::fill(g + output(hidden_), g + output(units_), 0.0f);
   return loss;
 }
@@ -234,9 +233,10 @@ void NodeRegression::step(const float* table, const float* target, const std::in
   loss(table, target, rows, n);
   mean_decay_ *= 0.9;
   square_decay_ *= 0.99;
-  HWY_DYNAMIC_DISPATCH(Adam)(parameters_.data(), gradient_.data(), mean_.data(), square_.data(),
-                             linear(stride_), static_cast<float>(rate / (1 - mean_decay_)),
-                             static_cast<float>(1 / std::sqrt(1 - square_decay_)));
+  HWY_DYNAMIC_DISPATCH(Adam)
+  (parameters_.data(), gradient_.data(), mean_.data(), square_.data(), linear(stride_),
+   static_cast<float>(rate / (1 - mean_decay_)),
+   static_cast<float>(1 / std::sqrt(1 - square_decay_)));
 }
 
 void NodeRegression::predict(const float* table, std::int64_t n, float* out) const {

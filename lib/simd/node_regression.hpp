@@ -29,9 +29,9 @@ private:
 /// What the kernels see of a network. Units and inputs are padded so that no loop has a remainder:
 /// a padded input is always 0 and a padded unit has output weight 0, hence their gradients are 0.
 struct NetworkView {
-  std::int64_t units;  ///< a multiple of 32
-  std::int64_t inputs; ///< with the constant
-  std::int64_t stride; ///< of a table of observations
+  std::int64_t units;   ///< a multiple of 32
+  std::int64_t inputs;  ///< with the constant
+  std::int64_t stride;  ///< of a table of observations
   const float* weights; ///< an input's weights side by side
   const float* outputs;
   const float* linear;
@@ -71,7 +71,7 @@ private:
   std::int64_t hidden_, units_; ///< asked for, and padded
   std::int64_t inputs_, padded_inputs_, stride_;
   AlignedFloats parameters_, gradient_, mean_, square_; ///< the last two are Adam's
-  std::int64_t batch_ = 0; ///< rows that the next two have room for
+  std::int64_t batch_ = 0;                              ///< rows that the next two have room for
   AlignedFloats activation_, error_;
   double mean_decay_ = 1, square_decay_ = 1; ///< 0.9^steps and 0.99^steps
 };

@@ -29,8 +29,8 @@ HWY_INLINE void map(const T* x, T* out, std::int64_t n, F f) {
   }
 }
 
-// Highway's functions are undefined for NaN and far outside their range. So f gets 0 in the place of
-// a NaN, which goes into the result as it is.
+// Highway's functions are undefined for NaN and far outside their range. So f gets 0 in the place
+// of a NaN, which goes into the result as it is.
 template <class V, class F>
 HWY_INLINE V keep_nan(V x, F f) {
   const auto nan = hn::IsNaN(x);
@@ -106,12 +106,8 @@ void sigmoid(const float* x, float* out, std::int64_t n) {
 void tanh(const double* x, double* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(TanhF64)(x, out, n);
 }
-void exp(const double* x, double* out, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ExpF64)(x, out, n);
-}
-void exp(const float* x, float* out, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ExpF32)(x, out, n);
-}
+void exp(const double* x, double* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF64)(x, out, n); }
+void exp(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF32)(x, out, n); }
 
 } // namespace cape::simd
 #endif

@@ -31,13 +31,13 @@ OptionFields fields(GraphOptions& options);
 Digraph simulate_dag(std::int64_t nodes, const GraphOptions& options, std::uint64_t seed);
 
 enum class Mechanism : std::int32_t {
-  linear,    ///< x_j = sum_i A[i,j] x_i + noise
-  mlp,       ///< x_j = w2' sigmoid(W1' x_pa) + noise, 100 hidden units, |weights| in U(0.5, 2) with
-             ///< random signs
+  linear, ///< x_j = sum_i A[i,j] x_i + noise
+  mlp,    ///< x_j = w2' sigmoid(W1' x_pa) + noise, 100 hidden units, |weights| in U(0.5, 2) with
+          ///< random signs
   gp_additive, ///< x_j = sum_i g_ij(x_i) + noise, g_ij from a Gaussian process (RBF, length 1;
                ///< random Fourier features, 512 of them)
-  quadratic  ///< x_j = sum_{i <= k} c_ik x_i x_k over its causes + noise, |c| in U(0.5, 1) with
-             ///< random signs. Every step of a path squares the data: for short paths.
+  quadratic    ///< x_j = sum_{i <= k} c_ik x_i x_k over its causes + noise, |c| in U(0.5, 1) with
+               ///< random signs. Every step of a path squares the data: for short paths.
 };
 enum class Noise : std::int32_t { gaussian, exponential, gumbel };
 

@@ -69,9 +69,18 @@ std::vector<To> converted(const std::vector<From>& x) {
   return std::vector<To>(x.begin(), x.end());
 }
 Problem<float> to_float(const Problem<double>& p) {
-  return {p.batch, p.heads, p.q_length, p.k_length, p.head_dim, p.angle_heads,
-          converted<float>(p.q), converted<float>(p.k), converted<float>(p.v),
-          converted<float>(p.q_angles), converted<float>(p.k_angles), p.mask};
+  return {p.batch,
+          p.heads,
+          p.q_length,
+          p.k_length,
+          p.head_dim,
+          p.angle_heads,
+          converted<float>(p.q),
+          converted<float>(p.k),
+          converted<float>(p.v),
+          converted<float>(p.q_angles),
+          converted<float>(p.k_angles),
+          p.mask};
 }
 
 struct Result {
@@ -158,10 +167,9 @@ Gradient<T> backward(const Problem<T>& p, const std::vector<T>& d_out, int threa
   const auto like = [](const std::vector<T>& x) { return std::vector<T>(x.size(), T(-99)); };
   Gradient<T> g{like(p.q), like(p.k), like(p.v), like(p.q_angles), like(p.k_angles)};
   const auto pointer = [](std::vector<T>& x) { return x.empty() ? nullptr : x.data(); };
-  cape::attention_backward(p.input(), f.out.data(), f.log_sum_exp.data(), d_out.data(),
-                           {pointer(g.q), pointer(g.k), pointer(g.v), pointer(g.q_angles),
-                            pointer(g.k_angles)},
-                           run);
+  cape::attention_backward(
+      p.input(), f.out.data(), f.log_sum_exp.data(), d_out.data(),
+      {pointer(g.q), pointer(g.k), pointer(g.v), pointer(g.q_angles), pointer(g.k_angles)}, run);
   return g;
 }
 
@@ -211,8 +219,8 @@ void check_against_reference(const Problem<double>& p) {
   }
 }
 
-constexpr std::int64_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
-                                  13, 14, 15, 16, 17, 31, 33, 63, 64, 65};
+constexpr std::int64_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                  12, 13, 14, 15, 16, 17, 31, 33, 63, 64, 65};
 
 } // namespace
 
@@ -346,12 +354,11 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
     Angles angles;
     bool masked;
   };
-  for (const Shape s : {Shape{1, 1, 1, 1, 2, Angles::shared, false},
-                        Shape{1, 1, 3, 5, 3, Angles::none, false},
-                        Shape{2, 2, 4, 5, 4, Angles::shared, true},
-                        Shape{2, 3, 3, 4, 2, Angles::per_head, true},
-                        Shape{1, 1, 258, 3, 2, Angles::shared, false},
-                        Shape{1, 1, 2, 258, 2, Angles::shared, true}}) {
+  for (const Shape s :
+       {Shape{1, 1, 1, 1, 2, Angles::shared, false}, Shape{1, 1, 3, 5, 3, Angles::none, false},
+        Shape{2, 2, 4, 5, 4, Angles::shared, true}, Shape{2, 3, 3, 4, 2, Angles::per_head, true},
+        Shape{1, 1, 258, 3, 2, Angles::shared, false},
+        Shape{1, 1, 2, 258, 2, Angles::shared, true}}) {
     Problem<double> p = random_problem(rng, s.batch, s.heads, s.q, s.k, s.d, s.angles);
     if (s.masked)
       for (std::int64_t j = 0; j < s.batch * s.k; ++j) p.mask.push_back(rng.uniform() < 0.7);

@@ -20,7 +20,9 @@ cape_status fit_with(cape_progress_fn callback) {
   return status;
 }
 
-int throws_runtime_error(const cape_progress*, void*) { throw std::runtime_error("the callback's"); }
+int throws_runtime_error(const cape_progress*, void*) {
+  throw std::runtime_error("the callback's");
+}
 int throws_bad_alloc(const cape_progress*, void*) { throw std::bad_alloc(); }
 int throws_a_number(const cape_progress*, void*) { throw 42; }
 

@@ -22,7 +22,8 @@ const auto invalid = [](const cape::Error& e) {
   return e.code() == cape::Status::invalid_argument;
 };
 
-template <class Draw> std::vector<double> draws(std::size_t n, std::uint64_t seed, Draw draw) {
+template <class Draw>
+std::vector<double> draws(std::size_t n, std::uint64_t seed, Draw draw) {
   Rng rng(seed);
   std::vector<double> values(n);
   for (double& v : values) v = double(draw(rng));

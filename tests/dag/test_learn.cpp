@@ -66,9 +66,8 @@ void check_sound(const Dag& dag, std::int64_t m) {
 }
 
 bool warns(const Dag& dag, const std::string& part) {
-  return std::ranges::any_of(dag.warnings, [&](const std::string& w) {
-    return w.find(part) != std::string::npos;
-  });
+  return std::ranges::any_of(
+      dag.warnings, [&](const std::string& w) { return w.find(part) != std::string::npos; });
 }
 
 DagOptions plain(std::int64_t epochs = 100) {
@@ -355,8 +354,7 @@ BOOST_AUTO_TEST_CASE(of_independent_columns_is_nearly_empty) {
     const Dag dag = learn(noise(500, 6, 11), o);
     check_sound(dag, 6);
     BOOST_TEST(dag.graph.edges().size() <= 2);
-    if (dag.graph.edges().empty())
-      BOOST_TEST((warns(dag, "no edges") && warns(dag, "lambda")));
+    if (dag.graph.edges().empty()) BOOST_TEST((warns(dag, "no edges") && warns(dag, "lambda")));
   }
 }
 
@@ -414,7 +412,8 @@ BOOST_AUTO_TEST_CASE(masks_missing_values) {
   check_sound(dag, 3);
   BOOST_TEST(!dag.refined);
   BOOST_TEST(warns(dag, "not refined"));
-  BOOST_TEST((pairs(dag.graph) == std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 2}}));
+  BOOST_TEST(
+      (pairs(dag.graph) == std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 2}}));
   double sum = 0, count = 0;
   for (std::int64_t r = 0; r < x.rows(); ++r)
     if (!std::isnan(x(r, 1))) sum += x(r, 1), count += 1;
@@ -439,7 +438,8 @@ BOOST_AUTO_TEST_CASE(takes_tables_of_any_layout) {
   for (std::int64_t r = 0; r < x.rows(); ++r)
     for (std::int64_t j = 0; j < 4; ++j) padded[std::size_t(r * 7 + j)] = x(r, j);
   Run run;
-  const Dag dag = cape::learn_dag({padded.data(), x.rows(), 4, 7, cape::Layout::row_major}, plain(3), run);
+  const Dag dag =
+      cape::learn_dag({padded.data(), x.rows(), 4, 7, cape::Layout::row_major}, plain(3), run);
   BOOST_TEST((dag.weights == learn(x, plain(3)).weights));
 }
 
@@ -461,21 +461,25 @@ BOOST_AUTO_TEST_CASE(stops_within_100_ms_when_cancelled) {
   int calls = 0;
   Run run(1, 1, [&](const cape::Progress& p) {
     const std::clock_t now = std::clock();
-    if (p.step > 0 && last != 0)
-      longest = std::max(longest, double(now - last) / CLOCKS_PER_SEC);
+    if (p.step > 0 && last != 0) longest = std::max(longest, double(now - last) / CLOCKS_PER_SEC);
     if (p.step > 0) last = now;
     return ++calls < 30;
   });
-  BOOST_TEST(fails_with(Status::cancelled, "cancelled", [&] { cape::learn_dag(x, DagOptions(), run); }));
+  BOOST_TEST(
+      fails_with(Status::cancelled, "cancelled", [&] { cape::learn_dag(x, DagOptions(), run); }));
   BOOST_TEST(calls == 30);
   BOOST_TEST(longest < 0.1);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_tables_that_are_too_small) {
-  BOOST_TEST(fails_with(Status::invalid_argument, "got 5 and 0", [] { learn(Matrix(0, 5), plain()); }));
-  BOOST_TEST(fails_with(Status::invalid_argument, "got 1 and 20", [] { learn(noise(20, 1, 1), plain()); }));
-  BOOST_TEST(fails_with(Status::invalid_argument, "got 4 and 9", [] { learn(noise(9, 4, 1), plain()); }));
-  BOOST_TEST(fails_with(Status::invalid_argument, "got 0 and 20", [] { learn(Matrix(20, 4), plain()); }));
+  BOOST_TEST(
+      fails_with(Status::invalid_argument, "got 5 and 0", [] { learn(Matrix(0, 5), plain()); }));
+  BOOST_TEST(fails_with(Status::invalid_argument, "got 1 and 20",
+                        [] { learn(noise(20, 1, 1), plain()); }));
+  BOOST_TEST(
+      fails_with(Status::invalid_argument, "got 4 and 9", [] { learn(noise(9, 4, 1), plain()); }));
+  BOOST_TEST(
+      fails_with(Status::invalid_argument, "got 0 and 20", [] { learn(Matrix(20, 4), plain()); }));
   check_sound(learn(noise(10, 2, 1), plain(3)), 2);
 }
 

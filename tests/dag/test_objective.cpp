@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(of_longer_cycles_is_their_series) {
                boost::test_tools::tolerance(1e-12));
   }
   // The 3-cycle of the known faults: about 0.0162.
-  BOOST_TEST(std::fabs(cape::acyclicity(cycle({0.9, 0.8, 0.25}), Constraint::expm) - 0.0162) < 5e-5);
+  BOOST_TEST(std::fabs(cape::acyclicity(cycle({0.9, 0.8, 0.25}), Constraint::expm) - 0.0162) <
+             5e-5);
 }
 
 BOOST_AUTO_TEST_CASE(of_an_acyclic_matrix_is_exactly_zero) {
@@ -112,7 +113,8 @@ BOOST_AUTO_TEST_CASE(does_not_overflow_where_exp_does) {
   // The spectral radius 796 is beyond the largest exponent, 709.8.
   BOOST_TEST(cape::acyclicity(twos, Constraint::expm, &gradient) ==
              std::numeric_limits<double>::max());
-  for (std::int64_t e = 0; e < gradient.size(); ++e) BOOST_TEST_REQUIRE(std::isfinite(gradient.data()[e]));
+  for (std::int64_t e = 0; e < gradient.size(); ++e)
+    BOOST_TEST_REQUIRE(std::isfinite(gradient.data()[e]));
   BOOST_TEST(gradient(0, 1) > 0);
   BOOST_TEST(gradient(0, 1) == gradient(7, 3), boost::test_tools::tolerance(1e-9));
 
@@ -144,7 +146,8 @@ BOOST_AUTO_TEST_CASE(agrees_with_the_plain_series_also_when_tiny) {
         }
       term.swap(next);
     }
-    BOOST_TEST(cape::acyclicity(a, Constraint::expm) == double(h), boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(cape::acyclicity(a, Constraint::expm) == double(h),
+               boost::test_tools::tolerance(1e-12));
   }
 }
 
@@ -241,7 +244,8 @@ std::vector<double> parameters_of(const Case& c) {
 }
 
 double noise_score(double squares, double count, bool standardize) {
-  return standardize ? count / rows * 0.5 * std::log(squares / count + 1e-12) : 0.5 * squares / rows;
+  return standardize ? count / rows * 0.5 * std::log(squares / count + 1e-12)
+                     : 0.5 * squares / rows;
 }
 
 // The objective by plain loops over the formulas of the model.
@@ -326,7 +330,8 @@ BOOST_DATA_TEST_CASE(is_that_of_plain_loops, boost::unit_test::data::make(cases(
                boost::test_tools::tolerance(c.sem == Sem::paper ? 1e-8 : 1e-12));
 }
 
-BOOST_DATA_TEST_CASE(has_the_gradient_of_central_differences, boost::unit_test::data::make(cases()), c) {
+BOOST_DATA_TEST_CASE(has_the_gradient_of_central_differences, boost::unit_test::data::make(cases()),
+                     c) {
   const DagOptions o = options_of(c);
   const Matrix x = table_of(c);
   const std::int64_t channels = c.sem == Sem::mlp ? hidden : 1;
@@ -345,13 +350,15 @@ BOOST_DATA_TEST_CASE(has_the_gradient_of_central_differences, boost::unit_test::
     p[e] = value - step;
     const double down = cape::dag_loss(x, p, 30, 2, o);
     p[e] = value;
-    BOOST_TEST(std::fabs(gradient[e] - (up - down) / (2 * step)) < 1e-6 * (1 + std::fabs(gradient[e])),
+    BOOST_TEST(std::fabs(gradient[e] - (up - down) / (2 * step)) <
+                   1e-6 * (1 + std::fabs(gradient[e])),
                "parameter " << e << ": " << gradient[e] << " against " << (up - down) / (2 * step));
   }
 }
 
 BOOST_AUTO_TEST_CASE(of_the_literal_form_decodes_to_f_of_x) {
-  // With the posterior at its mean, Z (I - A)^-1 is f(X) for every A: the reconstruction is the same.
+  // With the posterior at its mean, Z (I - A)^-1 is f(X) for every A: the reconstruction is the
+  // same.
   const Case c{Sem::literal};
   DagOptions o = options_of(c);
   o.lambda = 0;

@@ -26,8 +26,8 @@ struct Setting {
 const Setting ba2_10{"BA2-10-mlp", GraphModel::barabasi_albert, 2, 10};
 
 struct Recovery {
-  double shd = 0, auprc = 0;        ///< means over the seeds
-  double furthest_from_empty = 0;   ///< largest |shd - number of true edges|
+  double shd = 0, auprc = 0;      ///< means over the seeds
+  double furthest_from_empty = 0; ///< largest |shd - number of true edges|
 };
 
 Recovery recover(const Setting& setting, const DagOptions& options, int seeds = 10) {
@@ -53,14 +53,14 @@ Recovery recover(const Setting& setting, const DagOptions& options, int seeds = 
     mean.shd += shd / seeds;
     squares += shd * shd / seeds;
     mean.auprc += cape::compare_scores(scores, truth).auprc / seeds;
-    mean.furthest_from_empty =
-        std::max(mean.furthest_from_empty,
-                 std::fabs(shd - static_cast<double>(truth.edges().size())));
+    mean.furthest_from_empty = std::max(mean.furthest_from_empty,
+                                        std::fabs(shd - static_cast<double>(truth.edges().size())));
     each += " " + std::to_string(static_cast<int>(shd));
   }
-  std::cout << setting.name << " sem " << int(options.sem) << (options.standardize ? " standardized" : "")
-            << ": SHD " << mean.shd << " (sd " << std::sqrt(squares - mean.shd * mean.shd)
-            << "), AUPRC " << mean.auprc << ";" << each << std::endl;
+  std::cout << setting.name << " sem " << int(options.sem)
+            << (options.standardize ? " standardized" : "") << ": SHD " << mean.shd << " (sd "
+            << std::sqrt(squares - mean.shd * mean.shd) << "), AUPRC " << mean.auprc << ";" << each
+            << std::endl;
   return mean;
 }
 
@@ -93,7 +93,8 @@ BOOST_AUTO_TEST_CASE(thirty_nodes) {
 
 BOOST_AUTO_TEST_CASE(linear_model_of_linear_data) {
   BOOST_TEST(recover({"BA2-10-lin", GraphModel::barabasi_albert, 2, 10, Mechanism::linear},
-                     plain(Sem::linear)).shd <= 2.5);
+                     plain(Sem::linear))
+                 .shd <= 2.5);
 }
 
 BOOST_AUTO_TEST_CASE(standardized) {

@@ -231,7 +231,9 @@ BOOST_AUTO_TEST_CASE(loss_and_prediction_equal_a_naive_network_for_any_shape) {
 BOOST_AUTO_TEST_CASE(gradient_equals_central_differences) {
   Rng rng(2, {cape::hash("test.gradient")});
   for (const auto& [inputs, hidden, n] :
-       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 1}, {3, 5, 7}, {5, 32, 64},
+       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 1},
+        {3, 5, 7},
+        {5, 32, 64},
         {16, 40, 10}}) {
     const Sample sample(70, inputs, rng);
     const Naive naive = random_network(inputs, hidden, 0.5, rng);

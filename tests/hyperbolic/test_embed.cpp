@@ -56,15 +56,13 @@ Digraph barabasi_albert(std::int64_t m, std::int64_t links, std::uint64_t seed) 
 Digraph binary_tree(std::int64_t m, std::uint64_t seed) {
   Rng rng(seed, {hash("test.tree")});
   std::vector<Edge> edges;
-  for (std::int64_t i = 1; i < m; ++i)
-    edges.push_back({(i - 1) / 2, i, rng.uniform(0.3, 1)});
+  for (std::int64_t i = 1; i < m; ++i) edges.push_back({(i - 1) / 2, i, rng.uniform(0.3, 1)});
   return Digraph(m, edges);
 }
 
 Digraph star(std::int64_t leaves) {
   std::vector<Edge> edges;
-  for (std::int64_t i = 1; i <= leaves; ++i)
-    edges.push_back({0, i, 1});
+  for (std::int64_t i = 1; i <= leaves; ++i) edges.push_back({0, i, 1});
   return Digraph(leaves + 1, edges);
 }
 
@@ -74,10 +72,8 @@ std::vector<double> ranks(const std::vector<double>& x) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return x[a] < x[b]; });
   std::vector<double> out(x.size());
   for (std::size_t i = 0, j = 0; i < order.size(); i = j) {
-    while (j < order.size() && x[order[j]] == x[order[i]])
-      ++j;
-    for (std::size_t k = i; k < j; ++k)
-      out[order[k]] = 0.5 * static_cast<double>(i + j - 1);
+    while (j < order.size() && x[order[j]] == x[order[i]]) ++j;
+    for (std::size_t k = i; k < j; ++k) out[order[k]] = 0.5 * static_cast<double>(i + j - 1);
   }
   return out;
 }
@@ -116,8 +112,7 @@ Quality quality(const Digraph& graph, const Embedding& e) {
   const Matrix d = lorentz::distances(e.hyperboloid, e.hyperboloid, run);
   Matrix hops(m, m), best(m, m);
   for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < m; ++j)
-      hops(i, j) = i == j ? 0 : 1e9;
+    for (std::int64_t j = 0; j < m; ++j) hops(i, j) = i == j ? 0 : 1e9;
   for (const Edge& edge : graph.edges()) {
     hops(edge.from, edge.to) = hops(edge.to, edge.from) = 1;
     best(edge.from, edge.to) = std::abs(edge.weight);
@@ -307,8 +302,7 @@ BOOST_AUTO_TEST_CASE(a_star_survives_ten_times_the_step) {
     o.learning_rate = kind == Objective::soft ? 1.0 : 0.1;
     const Embedding e = fit(star(50), o);
     check_sound(e, 51, 3);
-    for (std::size_t leaf = 1; leaf <= 50; ++leaf)
-      BOOST_TEST(e.radius[0] < e.radius[leaf]);
+    for (std::size_t leaf = 1; leaf <= 50; ++leaf) BOOST_TEST(e.radius[0] < e.radius[leaf]);
   }
 }
 
@@ -320,8 +314,7 @@ BOOST_AUTO_TEST_CASE(points_are_held_at_the_largest_radius_and_counted) {
     const Embedding e = fit(barabasi_albert(40, 2, 1), o);
     check_sound(e, 40, 2);
     BOOST_TEST(e.n_clamped > 0);
-    for (const double r : e.radius)
-      BOOST_TEST(r <= 0.5 * (1 + 1e-12));
+    for (const double r : e.radius) BOOST_TEST(r <= 0.5 * (1 + 1e-12));
   }
 }
 
@@ -348,15 +341,13 @@ BOOST_AUTO_TEST_CASE(unusual_graphs_have_sound_embeddings) {
           const Embedding e = fit(graph, o);
           check_sound(e, graph.size(), d);
           if (graph.edges().empty())
-            for (const EmbedEpoch& h : e.history)
-              BOOST_TEST(h.contrastive == 0);
+            for (const EmbedEpoch& h : e.history) BOOST_TEST(h.contrastive == 0);
         }
 }
 
 BOOST_AUTO_TEST_CASE(nodes_without_edges_stay_near_the_origin) {
   for (const std::int64_t m : {1, 2, 7})
-    for (const double r : fit(Digraph(m), in(8)).radius)
-      BOOST_TEST(r <= 0.05);
+    for (const double r : fit(Digraph(m), in(8)).radius) BOOST_TEST(r <= 0.05);
 }
 
 BOOST_AUTO_TEST_CASE(the_loss_falls) {

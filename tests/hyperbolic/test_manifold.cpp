@@ -34,8 +34,7 @@ Point unit(Rng& rng, std::int64_t d) {
     x = rng.normal();
     sum += x * x;
   }
-  for (double& x : n)
-    x /= std::sqrt(sum);
+  for (double& x : n) x /= std::sqrt(sum);
   return n;
 }
 
@@ -45,8 +44,7 @@ Polar random_polar(Rng& rng, std::int64_t d, double largest) {
 
 Point on_hyperboloid(const Polar& polar) {
   Point p{std::cosh(polar.radius)};
-  for (const double x : polar.direction)
-    p.push_back(std::sinh(polar.radius) * x);
+  for (const double x : polar.direction) p.push_back(std::sinh(polar.radius) * x);
   lorentz::project(p);
   return p;
 }
@@ -69,26 +67,22 @@ double unit_error(const Point& p, const Point& q) {
 // A tangent at p of a given Lorentz length and random direction.
 Point random_tangent(Rng& rng, const Point& p, double length) {
   Point u(p.size());
-  for (double& x : u)
-    x = rng.normal();
+  for (double& x : u) x = rng.normal();
   lorentz::project_tangent(p, u, u);
   const double factor = length / lorentz::norm(p, u);
-  for (double& x : u)
-    x *= factor;
+  for (double& x : u) x *= factor;
   return u;
 }
 
 Point difference(const Point& a, const Point& b) {
   Point out(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i)
-    out[i] = a[i] - b[i];
+  for (std::size_t i = 0; i < a.size(); ++i) out[i] = a[i] - b[i];
   return out;
 }
 
 double euclidean(const Point& a) {
   double sum = 0;
-  for (const double x : a)
-    sum += x * x;
+  for (const double x : a) sum += x * x;
   return std::sqrt(sum);
 }
 
@@ -200,8 +194,7 @@ BOOST_AUTO_TEST_CASE(projections_land_on_the_manifold_and_its_tangent_space) {
     const Point p = on_hyperboloid(random_polar(rng, d, largest));
     BOOST_TEST(on_manifold(p));
     Point u(p.size()), v(p.size()), again(p.size());
-    for (double& x : u)
-      x = rng.normal();
+    for (double& x : u) x = rng.normal();
     lorentz::project_tangent(p, u, v);
     BOOST_TEST(departure(p, v) <= eps * static_cast<double>(p.size() + 8));
     lorentz::project_tangent(p, v, again);
@@ -275,8 +268,7 @@ BOOST_AUTO_TEST_CASE(transport_is_an_isometry_that_carries_the_geodesic_along) {
     lorentz::log(p, q, forth);
     lorentz::log(q, p, back);
     lorentz::transport(p, q, forth, forth);
-    for (std::size_t k = 0; k < p.size(); ++k)
-      forth[k] += back[k];
+    for (std::size_t k = 0; k < p.size(); ++k) forth[k] += back[k];
     BOOST_TEST(lorentz::norm(q, forth) <= 16 * unit);
   });
 }
@@ -325,13 +317,10 @@ BOOST_AUTO_TEST_CASE(mobius_addition_is_the_textbook_formula) {
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     Rng rng(seed);
     Point a = unit(rng, 3), b = unit(rng, 3), sum(3);
-    for (double& x : a)
-      x *= 0.6;
-    for (double& x : b)
-      x *= 0.5;
+    for (double& x : a) x *= 0.6;
+    for (double& x : b) x *= 0.5;
     double ab = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      ab += a[k] * b[k];
+    for (std::size_t k = 0; k < 3; ++k) ab += a[k] * b[k];
     const double aa = 0.36, bb = 0.25, denominator = 1 + 2 * ab + aa * bb;
     poincare::add(a, b, sum);
     for (std::size_t k = 0; k < 3; ++k)
@@ -387,11 +376,9 @@ BOOST_AUTO_TEST_CASE(tiny_and_huge_tangents_give_finite_points) {
         lorentz::log(p, q, back);
         lorentz::transport(p, q, v, carried);
         lorentz::to_poincare(q, e);
-        for (const double x : back)
-          BOOST_TEST(std::isfinite(x));
+        for (const double x : back) BOOST_TEST(std::isfinite(x));
         if (length < 1e150)
-          for (const double x : carried)
-            BOOST_TEST(std::isfinite(x));
+          for (const double x : carried) BOOST_TEST(std::isfinite(x));
         BOOST_TEST(euclidean(e) < 1);
         // Squares of what is below 1e-154 are 0. At radius 16, a way of 50 back past the origin
         // turns on the tangent's last bits.
@@ -453,10 +440,8 @@ BOOST_AUTO_TEST_CASE(outputs_may_be_inputs) {
 BOOST_AUTO_TEST_CASE(matrices_of_distances_are_the_distances_of_their_rows) {
   Rng rng(9);
   std::vector<Point> a, b, ea, eb;
-  for (int i = 0; i < 7; ++i)
-    a.push_back(on_hyperboloid(random_polar(rng, 4, 5)));
-  for (int i = 0; i < 5; ++i)
-    b.push_back(on_hyperboloid(random_polar(rng, 4, 5)));
+  for (int i = 0; i < 7; ++i) a.push_back(on_hyperboloid(random_polar(rng, 4, 5)));
+  for (int i = 0; i < 5; ++i) b.push_back(on_hyperboloid(random_polar(rng, 4, 5)));
   for (const auto& [from, to] : {std::pair{&a, &ea}, std::pair{&b, &eb}})
     for (const Point& p : *from) {
       to->emplace_back(4);
@@ -477,8 +462,7 @@ BOOST_AUTO_TEST_CASE(matrices_of_distances_are_the_distances_of_their_rows) {
   const Matrix m = rows(a);
   std::vector<double> by_row;
   for (std::int64_t i = 0; i < m.rows(); ++i)
-    for (std::int64_t k = 0; k < m.cols(); ++k)
-      by_row.push_back(m(i, k));
+    for (std::int64_t k = 0; k < m.cols(); ++k) by_row.push_back(m(i, k));
   const MatrixView turned{by_row.data(), m.rows(), m.cols(), m.cols(), Layout::row_major};
   BOOST_CHECK(lorentz::distances(turned, rows(b), one) == d);
 }

@@ -20,14 +20,12 @@ constexpr Objective objectives[] = {Objective::soft, Objective::literal, Objecti
 
 std::vector<double> row(const Matrix& m, std::int64_t i) {
   std::vector<double> out;
-  for (std::int64_t k = 0; k < m.cols(); ++k)
-    out.push_back(m(i, k));
+  for (std::int64_t k = 0; k < m.cols(); ++k) out.push_back(m(i, k));
   return out;
 }
 
 void set_row(Matrix& m, std::int64_t i, const std::vector<double>& values) {
-  for (std::int64_t k = 0; k < m.cols(); ++k)
-    m(i, k) = values[static_cast<std::size_t>(k)];
+  for (std::int64_t k = 0; k < m.cols(); ++k) m(i, k) = values[static_cast<std::size_t>(k)];
 }
 
 // Points no nearer to each other and to the origin than 0.02: distances have kinks there.
@@ -36,8 +34,7 @@ Matrix random_points(std::int64_t m, std::int64_t d, double spread, std::uint64_
   Matrix points(m, d + 1);
   std::vector<double> p(static_cast<std::size_t>(d) + 1);
   for (std::int64_t i = 0; i < m;) {
-    for (std::size_t k = 1; k < p.size(); ++k)
-      p[k] = spread * rng.normal();
+    for (std::size_t k = 1; k < p.size(); ++k) p[k] = spread * rng.normal();
     lorentz::project(p);
     bool apart = p[0] > std::cosh(0.02);
     for (std::int64_t j = 0; j < i && apart; ++j)
@@ -66,8 +63,7 @@ Digraph cyclic_graph() {
 Matrix square(std::int64_t m, double off, double diagonal) {
   Matrix out(m, m);
   for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < m; ++j)
-      out(i, j) = i == j ? diagonal : off;
+    for (std::int64_t j = 0; j < m; ++j) out(i, j) = i == j ? diagonal : off;
   return out;
 }
 
@@ -84,8 +80,7 @@ Matrix pair_distances(const Matrix& points) {
 Matrix path_strengths(const Matrix& a, std::int64_t hops) {
   const std::int64_t m = a.rows();
   Matrix best(m, m), step(m, m);
-  for (std::int64_t i = 0; i < m; ++i)
-    step(i, i) = 1;
+  for (std::int64_t i = 0; i < m; ++i) step(i, i) = 1;
   for (std::int64_t hop = 0; hop < hops; ++hop) {
     Matrix next(m, m);
     for (std::int64_t i = 0; i < m; ++i)
@@ -207,22 +202,18 @@ void check_gradient(const Digraph& graph, const Matrix& points, const EmbedOptio
   double slope = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     std::vector<double> p = row(points, i), v(p.size());
-    for (double& x : v)
-      x = rng.normal();
+    for (double& x : v) x = rng.normal();
     lorentz::project_tangent(p, v, v);
     const double length = lorentz::norm(p, v);
-    for (double& x : v)
-      x /= length;
+    for (double& x : v) x /= length;
     set_row(tangents, i, v);
-    for (std::int64_t k = 0; k < points.cols(); ++k)
-      slope += gradient(i, k) * tangents(i, k);
+    for (std::int64_t k = 0; k < points.cols(); ++k) slope += gradient(i, k) * tangents(i, k);
   }
   const auto moved = [&](double t) {
     Matrix out(m, points.cols());
     for (std::int64_t i = 0; i < m; ++i) {
       std::vector<double> p = row(points, i), v = row(tangents, i);
-      for (double& x : v)
-        x *= t;
+      for (double& x : v) x *= t;
       lorentz::exp(p, v, p);
       set_row(out, i, p);
     }
@@ -334,16 +325,14 @@ BOOST_AUTO_TEST_CASE(coinciding_points_have_a_finite_gradient) {
 
 BOOST_AUTO_TEST_CASE(the_origin_has_a_gradient) {
   Matrix points(3, 3);
-  for (std::int64_t i = 0; i < 3; ++i)
-    points(i, 0) = 1;
+  for (std::int64_t i = 0; i < 3; ++i) points(i, 0) = 1;
   for (const Objective kind : objectives) {
     Run run;
     Matrix gradient;
     embedding_loss(Digraph(3, {{0, 1, 1}, {1, 2, 1}}), points, options_for(kind, 2), &gradient,
                    run);
     for (std::int64_t i = 0; i < 3; ++i)
-      for (std::int64_t k = 0; k < 3; ++k)
-        BOOST_TEST(gradient(i, k) == 0);
+      for (std::int64_t k = 0; k < 3; ++k) BOOST_TEST(gradient(i, k) == 0);
   }
 }
 

@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(an_unknown_key_is_answered_with_the_keys_of_its_stage_or_th
                           return mentions(e, "\"embed.dim\"") && mentions(e, "embed.dims") &&
                                  !mentions(e, "dag.lambda");
                         });
-  BOOST_CHECK_EXCEPTION(
-      set_option(options, "lambda", "3"), cape::Error,
-      [](const cape::Error& e) { return mentions(e, "dag.") && mentions(e, "preprocess."); });
+  BOOST_CHECK_EXCEPTION(set_option(options, "lambda", "3"), cape::Error, [](const cape::Error& e) {
+    return mentions(e, "dag.") && mentions(e, "preprocess.");
+  });
 }

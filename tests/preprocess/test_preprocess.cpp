@@ -171,8 +171,7 @@ BOOST_AUTO_TEST_CASE(cells_are_filtered_before_features) {
   // Cell 2 has one feature and goes; without it feature 0 is detected in one cell only and goes.
   cape::Run run;
   const Matrix counts = matrix({{0, 2, 1}, {3, 1, 5}, {4, 0, 0}, {0, 6, 7}});
-  const PreprocessOptions o{
-      .min_features = 2, .min_cells = 2, .normalize = false, .log1p = false};
+  const PreprocessOptions o{.min_features = 2, .min_cells = 2, .normalize = false, .log1p = false};
   const auto r = cape::preprocess(counts, o, run);
   BOOST_TEST((r.cells == std::vector<std::int64_t>{0, 1, 3}));
   BOOST_TEST((r.features == std::vector<std::int64_t>{1, 2}));
@@ -312,9 +311,8 @@ BOOST_AUTO_TEST_CASE(most_variable_columns_and_their_ties) {
   // Variances 0, 1, 4, 1, 0 (n-1, by hand).
   const Matrix m = matrix({{5, 1, 0, -1, 0}, {5, 2, 2, 0, 0}, {5, 3, 4, 1, 0}});
   using Columns = std::vector<std::int64_t>;
-  for (const Columns& expected :
-       {Columns{}, Columns{2}, Columns{1, 2}, Columns{1, 2, 3}, Columns{0, 1, 2, 3},
-        Columns{0, 1, 2, 3, 4}}) {
+  for (const Columns& expected : {Columns{}, Columns{2}, Columns{1, 2}, Columns{1, 2, 3},
+                                  Columns{0, 1, 2, 3}, Columns{0, 1, 2, 3, 4}}) {
     const std::int64_t n = std::ssize(expected);
     BOOST_TEST(cape::most_variable(m, n) == expected);
     for (const Layout layout : {Layout::col_major, Layout::row_major})
@@ -329,9 +327,9 @@ BOOST_AUTO_TEST_CASE(most_variable_columns_and_their_ties) {
 }
 
 BOOST_AUTO_TEST_CASE(moments_by_hand_and_against_the_definition) {
-  const auto hand = cape::column_moments(
-      matrix({{1, 0.1, nan_value, nan_value, 4}, {2, 0.1, 7, nan_value, nan_value},
-              {6, 0.1, nan_value, nan_value, 8}}));
+  const auto hand = cape::column_moments(matrix({{1, 0.1, nan_value, nan_value, 4},
+                                                 {2, 0.1, 7, nan_value, nan_value},
+                                                 {6, 0.1, nan_value, nan_value, 8}}));
   // Column 1: mean 3, deviations -2, -1, 3: sum of squares 14, sd sqrt(7). Column 5: 4 and 8.
   const std::vector<double> mean{3, 0.1, 7, 0, 6}, sd{std::sqrt(7.0), 0, 0, 0, std::sqrt(8.0)};
   BOOST_TEST(hand.mean == mean, boost::test_tools::per_element());

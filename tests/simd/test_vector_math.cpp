@@ -185,8 +185,8 @@ BOOST_AUTO_TEST_CASE(special_values_have_their_limits) {
 }
 
 BOOST_AUTO_TEST_CASE(nan_stays_nan) {
-  for (const Kernel<double> kernel : {Kernel<double>(simd::exp), Kernel<double>(simd::tanh),
-                                      Kernel<double>(simd::sigmoid)})
+  for (const Kernel<double> kernel :
+       {Kernel<double>(simd::exp), Kernel<double>(simd::tanh), Kernel<double>(simd::sigmoid)})
     BOOST_TEST(std::isnan(apply(kernel, nan_value<double>)));
   for (const Kernel<float> kernel : {Kernel<float>(simd::exp), Kernel<float>(simd::sigmoid)})
     BOOST_TEST(std::isnan(apply(kernel, nan_value<float>)));
