@@ -13,6 +13,9 @@ module;
 module cape.dag;
 
 namespace cape::sem {
+// GCC 14 crashes on a member whose imported class it has not completed before.
+static_assert(sizeof(Matrix) > 0 && sizeof(std::vector<double>) > 0);
+
 namespace {
 
 constexpr double final_rate = 0.02;          // of the learning rate, at the end of the cosine

@@ -3,6 +3,7 @@ module;
 #include <new>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 module cape.dag;
 
 namespace cape {

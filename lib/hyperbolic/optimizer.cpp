@@ -11,6 +11,9 @@ module;
 module cape.hyperbolic;
 
 namespace cape {
+// GCC 14 crashes on a member whose imported class it has not completed before.
+static_assert(sizeof(Matrix) > 0 && sizeof(std::vector<double>) > 0);
+
 namespace {
 
 constexpr std::int64_t block_nodes = 64;
