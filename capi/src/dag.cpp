@@ -1,6 +1,9 @@
 // Step I: the DAG.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,7 +65,15 @@ cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* 
 cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau) {
   return create(out, [&] {
     if (object(dag, "dag").learned) return cape_dag(prune(dag->dag, tau), true);
-    return cape_dag(project_acyclic(dag->dag.graph, tau).graph);
+    cape::AcyclicProjection cut = project_acyclic(dag->dag.graph, tau);
+    cape_dag pruned(std::move(cut.graph));
+    pruned.dag.threshold = pruned.dag.effective_threshold = tau;
+    double weakest = std::numeric_limits<double>::infinity();
+    for (const cape::Edge& e : pruned.dag.graph.edges())
+      weakest = std::min(weakest, std::fabs(e.weight));
+    if (std::isfinite(weakest)) pruned.dag.effective_threshold = weakest;
+    pruned.dag.n_removed_for_acyclicity = static_cast<int64_t>(cut.removed.size());
+    return pruned;
   });
 }
 

@@ -9,7 +9,6 @@ module cape.core;
 extern "C" {
 char* openblas_get_config(void);
 char* openblas_get_corename(void);
-void openblas_set_num_threads(int);
 void gotoblas_dynamic_init(void);
 void gotoblas_dynamic_quit(void);
 }
@@ -55,7 +54,6 @@ extern "C" [[gnu::constructor]] void cape_choose_blas_kernel() {
     gotoblas_dynamic_init();
     unsetenv(variable);
   }
-  openblas_set_num_threads(1); // our own loops are the parallel ones
 }
 
 BlasInfo blas_info() {

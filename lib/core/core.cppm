@@ -58,6 +58,10 @@ private:
 /// product does not fit, before anything is allocated. `what` names the object in the message.
 std::int64_t checked_size(std::int64_t rows, std::int64_t cols, std::string_view what);
 
+/// Error(out_of_memory) with the figures if `bytes` is more than this machine's physical memory; to be
+/// asked before a large allocation. `what` says what needs it: "embedding 9 nodes".
+void check_memory(double bytes, std::string_view what);
+
 // -------------------------------------------------------------------------------------- matrices
 
 enum class Layout : std::int32_t { col_major = 0, row_major = 1 };
@@ -169,7 +173,7 @@ struct Choice {
 };
 
 /// One option: its key ("dag.lambda"), the field it is bound to, the range, what it does, and the
-/// equation or section of the paper (or the design note) that it comes from. The default is
+/// equation or section of the paper (or of docs/method.md) that it comes from. The default is
 /// whatever the field of a newly made struct holds: there is no second place for it.
 struct OptionField {
   std::string_view name;
@@ -209,7 +213,7 @@ std::string_view option_type(const OptionField& field);
 /// are our own (no std::*_distribution), so that the standard library does not matter.
 class Rng {
 public:
-  /// A stream of its own for every (seed, key...). At most six key parts.
+  /// A stream of its own for every (seed, key...).
   explicit Rng(std::uint64_t seed, std::initializer_list<std::uint64_t> key = {});
 
   std::uint64_t bits();

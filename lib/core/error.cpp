@@ -1,8 +1,9 @@
 module;
-#include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 module cape.core;
 
 namespace cape {
@@ -33,6 +34,16 @@ std::int64_t checked_size(std::int64_t rows, std::int64_t cols, std::string_view
                 std::string(what) + " is " + std::to_string(rows) + " x " + std::to_string(cols) +
                     ": dimensions must not be negative and their product must be below 2^57");
   return rows * cols;
+}
+
+void check_memory(double bytes, std::string_view what) {
+  const double have =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= have) return;
+  char figures[96];
+  std::snprintf(figures, sizeof figures, " needs %.1f GB of memory; this machine has %.1f",
+                bytes / 1e9, have / 1e9);
+  throw Error(Status::out_of_memory, std::string(what) + figures);
 }
 
 } // namespace cape

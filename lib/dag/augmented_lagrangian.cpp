@@ -54,7 +54,7 @@ double sum(const double* values, std::int64_t n, Term term) {
 }
 
 // AdamW (I. Loshchilov and F. Hutter, 2019) without weight decay, which on edge weights would be a
-// second shrinkage (design note, method (i) 10). |W|_1 is taken by its proximal operator: by its
+// second shrinkage. |W|_1 is taken by its proximal operator: by its
 // subgradient, weights without an effect would jitter about 0 by a step, and the penalty would read
 // the jitter as cycles and wear down the edges that are real.
 class Adam {

@@ -264,6 +264,13 @@ void warn(const DagOptions& options, bool wanted_refinement, bool any_missing, D
     say("More than half of all pairs of columns are joined: " + knobs + " may be too low.");
 }
 
+// The table twice; the weights with their gradient and two moments; the matrices of h.
+double training_bytes(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
+  const double m = static_cast<double>(columns);
+  const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
+  return 8 * (2 * static_cast<double>(rows) * m + (4 * units + 12) * m * m);
+}
+
 } // namespace
 
 Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
@@ -282,6 +289,8 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
   dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols())
                                           : options.lambda;
 
+  check_memory(training_bytes(x.rows, table.x.cols(), options),
+               "learning a graph of " + std::to_string(table.x.cols()) + " features");
   const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), options);
   sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, options, run);
   const Matrix weights = adjacency(*model, fit.parameters);

@@ -1,4 +1,4 @@
-// Model G (design note, method (iii)): every effect has an MLP of its own, and every edge a weight
+// Model G (docs/method.md, section 2): every effect has an MLP of its own, and every edge a weight
 // into each of its units.
 //   z_j = x_j - c_j - sum_k v_jk sigmoid(sum_i W_ijk x_i + b_jk)
 module;

@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -52,7 +53,7 @@ void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
 Dag prune(const Dag& dag, double tau) {
   if (!std::isfinite(tau) || tau < 0)
     throw Error(Status::invalid_argument,
-                "tau is " + std::to_string(tau) + "; it must be finite and not negative");
+                message("tau is ", tau, "; it must be finite and not negative"));
   const std::int64_t m = dag.weights.rows();
   if (dag.weights.cols() != m)
     throw Error(Status::dim_mismatch,

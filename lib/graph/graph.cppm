@@ -58,8 +58,8 @@ bool is_acyclic(const Digraph& graph);
 
 /// Edges with |weight| > tau, and of those the ones that close no cycle with stronger ones: edges
 /// enter from the strongest down, and one that would close a cycle is left out. The result is
-/// acyclic at any tau >= 0, and every edge left out is the weakest of a cycle (design note,
-/// method (i) 15). Ties go to the smaller (from, to). O(E log E) when tau alone suffices, else
+/// acyclic at any tau >= 0, and every edge left out is the weakest of a cycle (docs/method.md,
+/// section 2). Ties go to the smaller (from, to). O(E log E) when tau alone suffices, else
 /// O(E log E + M^2 P / 64) and M^2 bits of memory, for P pairs of nodes that a path joins at most.
 /// Error(invalid_argument) unless tau is finite and not negative.
 struct AcyclicProjection {
@@ -86,7 +86,7 @@ std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops);
 Matrix best_path_strengths(const Digraph& graph);
 
 /// Shortest distances over the undirected graph when an edge costs hop_cost - ln min(|weight|, 1)
-/// (embedding design note A1); +inf where not connected. An infinite hop_cost counts hops.
+/// (docs/method.md, section 3); +inf where not connected. An infinite hop_cost counts hops.
 /// M x M, symmetric. O(M (M + E) log M), parallel. Error(invalid_argument) unless hop_cost >= 0;
 /// Error(cancelled).
 Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run);

@@ -3,14 +3,12 @@ module;
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <new>
 #include <numbers>
 #include <span>
 #include <string>
 #include <typeinfo>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 module cape.hyperbolic;
@@ -31,23 +29,23 @@ OptionFields fields(EmbedOptions& o) {
            "soft: targets over all path lengths, radii ranked along edges, PageRank penalty. The "
            "paper's contrastive loss with k-hop positives: literal (anchor = cause; puts causes "
            "farther out than effects), effect (anchor = effect), symmetric (both)",
-       .source = "design/embedding A1; paper, eq_losscon; design/method (i) 20-22"},
+       .source = "paper, eq_losscon; docs/method.md, section 3"},
       {.name = "embed.optimizer",
        .value = choice(o.optimizer, {"radam", "rsgd"}),
        .doc = "Riemannian Adam with one second moment a node, or Riemannian gradient descent",
-       .source = "design/embedding A1; paper, Eq_euc_rieman to eq_exp"},
+       .source = "paper, Eq_euc_rieman to eq_exp; docs/method.md, section 3"},
       {.name = "embed.hop_cost",
        .value = &o.hop_cost,
        .min = 0,
        .max = 100,
        .doc = "Cost c of a hop: an edge is c - ln|A| long. Larger follows hops, smaller strengths",
-       .source = "design/embedding A1"},
+       .source = "docs/method.md, section 3"},
       {.name = "embed.soft_temperature",
        .value = &o.soft_temperature,
        .min = 0.01,
        .max = 1000,
        .doc = "Temperature of the targets exp(-distance in the graph / this); soft objective",
-       .source = "design/embedding A1"},
+       .source = "docs/method.md, section 3"},
       {.name = "embed.temperature",
        .value = &o.temperature,
        .min = 0.01,
@@ -56,26 +54,26 @@ OptionFields fields(EmbedOptions& o) {
        .doc =
            "Temperature of the hyperbolic distances; automatic: 0.25 from 8 dimensions on and 0.5 "
            "below (soft), 1 (others)",
-       .source = "design/embedding A1; paper, eq_losscon"},
+       .source = "paper, eq_losscon; docs/method.md, section 3"},
       {.name = "embed.rank_weight",
        .value = &o.rank_weight,
        .min = 0,
        .max = 1000,
        .doc =
            "Weight of the term that puts a cause nearer the origin than its effect; soft objective",
-       .source = "design/embedding A1"},
+       .source = "docs/method.md, section 3"},
       {.name = "embed.rank_margin",
        .value = &o.rank_margin,
        .min = 0,
        .max = 10,
        .doc = "Difference of radii along an edge below which the ranking term acts",
-       .source = "design/embedding A1, A4"},
+       .source = "docs/method.md, section 3"},
       {.name = "embed.rank_temperature",
        .value = &o.rank_temperature,
        .min = 1e-4,
        .max = 10,
        .doc = "Softness of the ranking term",
-       .source = "design/embedding A1, A4"},
+       .source = "docs/method.md, section 3"},
       {.name = "embed.generality_weight",
        .value = &o.generality_weight,
        .min = 0,
@@ -84,7 +82,7 @@ OptionFields fields(EmbedOptions& o) {
        .doc =
            "Weight lambda_g of the PageRank penalty; automatic: 0.01 (soft, of M pi), 0.1 (others, "
            "of pi)",
-       .source = "paper, eq_regularization; design/embedding A1"},
+       .source = "paper, eq_regularization; docs/method.md, section 3"},
       {.name = "embed.restart",
        .value = &o.restart,
        .min = 0,
@@ -105,7 +103,7 @@ OptionFields fields(EmbedOptions& o) {
        .max = 1e7,
        .automatic = true,
        .doc = "Steps of the optimiser on all nodes; automatic: 500 (soft), 1000 (others)",
-       .source = "design/embedding A1; paper, Step II settings"},
+       .source = "paper, Step II settings; docs/method.md, section 3"},
       {.name = "embed.learning_rate",
        .value = &o.learning_rate,
        .min = 0,
@@ -115,14 +113,14 @@ OptionFields fields(EmbedOptions& o) {
        .doc = "First learning rate, falling to 2 % along a cosine; automatic: 0.1 (soft), 0.01 "
               "(others); times the number of nodes for rsgd, whose steps are as small as the mean "
               "over nodes makes its gradient",
-       .source = "design/embedding A1; design/method E"},
+       .source = "docs/method.md, section 3"},
       {.name = "embed.max_radius",
        .value = &o.max_radius,
        .min = 0,
        .max = 30,
        .open_min = true,
        .doc = "Points are held within this distance of the origin",
-       .source = "case B3"},
+       .source = "not in the paper: keeps distances within range"},
   };
 }
 
@@ -148,18 +146,12 @@ EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
   return o;
 }
 
-void check_memory(std::int64_t nodes, std::int64_t dims) {
+// The pairwise matrices and the points.
+void check_working_set(std::int64_t nodes, std::int64_t dims) {
   const double m = static_cast<double>(nodes);
-  const double need = 8 * (3.5 * m * m + 6 * m * static_cast<double>(dims + 1));
-  const double have =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (need <= have) return;
-  char text[160];
-  std::snprintf(
-      text, sizeof text,
-      "embedding %lld nodes in %lld dimensions needs %.1f GB of memory; this machine has %.1f",
-      static_cast<long long>(nodes), static_cast<long long>(dims), need / 1e9, have / 1e9);
-  throw Error(Status::out_of_memory, text);
+  check_memory(8 * (3.5 * m * m + 6 * m * static_cast<double>(dims + 1)),
+               "embedding " + std::to_string(nodes) + " nodes in " + std::to_string(dims) +
+                   " dimensions");
 }
 
 // Weights as strengths in (0, 1].
@@ -225,7 +217,7 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
   check_nodes(graph);
   const std::int64_t m = graph.size();
   const EmbedOptions o = settled(options, m);
-  check_memory(m, o.dims);
+  check_working_set(m, o.dims);
 
   // In an order of their content, nodes meet the same arithmetic however they are numbered.
   const Digraph strong = strengths(graph);
@@ -264,7 +256,7 @@ double embedding_loss(const Digraph& graph, const MatrixView& points, const Embe
   check_nodes(graph);
   const std::int64_t m = graph.size();
   const EmbedOptions o = settled(options, m);
-  check_memory(m, o.dims);
+  check_working_set(m, o.dims);
   if (points.rows != m || points.cols != o.dims + 1)
     throw Error(Status::dim_mismatch, "points is " + std::to_string(points.rows) + " x " +
                                           std::to_string(points.cols) + "; for " +

@@ -24,7 +24,7 @@ double inner(std::span<const double> p, std::span<const double> q);
 /// Length sqrt(<v,v>_L) of a tangent at p, without cancellation.
 double norm(std::span<const double> p, std::span<const double> v);
 /// Geodesic distance 2 asinh(sqrt(<p-q,p-q>_L) / 2), the difference written as a sum of positive
-/// terms: exact 0 at coincidence, relative precision at any radius (case B1).
+/// terms: exact 0 at coincidence, relative precision at any radius.
 double distance(std::span<const double> p, std::span<const double> q);
 /// Recompute p0 = sqrt(1 + |p~|^2), so that p is on the hyperboloid.
 void project(std::span<double> p);
@@ -127,7 +127,7 @@ struct Embedding {
 /// Error(invalid_argument) for an option out of range, a graph without nodes, or a temperature so
 /// low that exp(-2 max_radius / temperature) underflows; Error(out_of_memory), naming the need,
 /// before anything is allocated if it is above the machine's memory. Memory 8 (3.5 M^2 + 6 M (d+1))
-/// bytes; O(epochs M^2 d), parallel. design/embedding A1; paper, eq_OptH.
+/// bytes; O(epochs M^2 d), parallel. docs/method.md, section 3; paper, eq_OptH.
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run);
 
 /// The objective at given points, M x (d+1), and its Euclidean gradient with respect to their
@@ -197,7 +197,7 @@ private:
 };
 
 /// Full-batch Riemannian descent: Adam with one scalar second moment a node and moments carried
-/// along (design/embedding A1), or the paper's RSGD (Eq_euc_rieman, eq_proj_tangent, eq_exp).
+/// along (docs/method.md, section 3), or the paper's RSGD (Eq_euc_rieman, eq_proj_tangent, eq_exp).
 class RiemannianOptimizer {
 public:
   RiemannianOptimizer(const EmbedOptions& options, std::int64_t nodes);

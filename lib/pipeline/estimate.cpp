@@ -38,7 +38,7 @@ double learning_seconds(double n, double m, const DagOptions& options) {
           measures * 20 * m * m * m * per_measure);
 }
 
-// Every column has at most 20 candidates, and the number of regressions grows like their number.
+// A column has 10 candidates, made symmetric: about 20 at most. Regressions grow like their number.
 double refinement_seconds(double n, double m, const DagOptions& options) {
   return per_regression * n * m * std::min(m, 20.0) * real(options.refine_epochs) *
          real(options.refine_hidden);

@@ -1,6 +1,6 @@
 // cape.preprocess: from counts (cells x features) to the table that Step I reads (paper,
 // supp_preprocess): cell and feature filters, library-size normalisation, log1p, highly variable
-// features, centring and scaling. Sparse input stays sparse until the columns have been chosen.
+// features. Sparse input stays sparse until the columns have been chosen.
 module;
 #include <cstdint>
 #include <vector>

@@ -25,7 +25,7 @@ OptionFields fields(GraphOptions& options);
 
 /// A random DAG: an undirected graph of the model, its edges turned along a random order of the
 /// nodes (so that hubs are not preferentially causes). The settings are those of the reference
-/// experiments (design note, method). Error(invalid_argument) if nodes < 1, an option is out of its
+/// experiments (docs/method.md, section 2). Error(invalid_argument) if nodes < 1, an option is out of its
 /// range, or Barabási-Albert is given a broken number of edges. O(nodes^2) for Erdős–Rényi, else
 /// O(edges).
 Digraph simulate_dag(std::int64_t nodes, const GraphOptions& options, std::uint64_t seed);

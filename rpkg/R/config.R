@@ -6,7 +6,7 @@
 #'   id, how it was built, the BLAS kernel in use and the best for this CPU, and the threads that
 #'   `num.threads = NULL` would take.
 #' * `cape_defaults()`: a data frame of every option of the core: `key`, `type`, `default`, `range`,
-#'   `doc`, and `source`, the equation of the paper or the design note that it comes from.
+#'   `doc`, and `source`, the equation of the paper or the section of docs/method.md that it comes from.
 #' * `cape_memory()`: what a fit will need: `bytes`, and `seconds` on one thread, a rough figure.
 #' @examples
 #' cape_config()

@@ -515,6 +515,8 @@ static void bad_state(void) {
   CHECK_OK(cape_dag_prune(&cut, cycle, 0)); /* the weaker edge of the cycle goes */
   CHECK_OK(cape_dag_order(index, 2, cut));
   CHECK(index[0] == 0 && index[1] == 1);
+  CHECK_OK(cape_dag_describe(&info, cut));
+  CHECK(info.acyclic && info.n_edges == 1 && info.n_removed_for_acyclicity == 1);
   cape_dag_free(cut);
   CHECK_STATUS(cape_dag_prune(&cut, cycle, -1), CAPE_INVALID_ARGUMENT);
   CHECK_STATUS(cape_dag_prune(&cut, cycle, NAN), CAPE_INVALID_ARGUMENT);

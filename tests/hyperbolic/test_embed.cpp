@@ -90,7 +90,7 @@ double spearman(const std::vector<double>& a, const std::vector<double>& b) {
   return xy / std::sqrt(xx * yy);
 }
 
-// Of the edges, how many have the cause nearer the origin (design/embedding A1: pc).
+// Of the edges, how many have the cause nearer the origin (pc).
 double parents_closer(const Digraph& graph, const Embedding& e) {
   double closer = 0;
   for (const Edge& edge : graph.edges())
@@ -230,7 +230,7 @@ Status status_of(const std::function<void()>& call, std::string* message = nullp
 
 } // namespace
 
-// design/embedding A5: means over fresh seeds, at d = 16 and with fewer dimensions.
+// Means over fresh seeds, at d = 16 and with fewer dimensions.
 BOOST_AUTO_TEST_CASE(distance_is_causal_strength_and_radius_is_specificity) {
   struct Bar {
     Digraph (*make)(std::uint64_t);
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(the_papers_optimiser_keeps_the_order_of_radii) {
   BOOST_TEST(q.pc >= 0.95);
 }
 
-// The paper's loss, word for word, puts effects nearer the origin than causes (design/method E);
+// The paper's loss, word for word, puts effects nearer the origin than causes;
 // the effect-anchored one turns that round.
 BOOST_AUTO_TEST_CASE(the_literal_loss_reverses_the_radii) {
   for (std::uint64_t seed = 301; seed < 304; ++seed) {
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(the_literal_loss_reverses_the_radii) {
   }
 }
 
-// Case B3.
+// Ten times the default step.
 BOOST_AUTO_TEST_CASE(a_star_survives_ten_times_the_step) {
   for (const Objective kind : {Objective::soft, Objective::effect}) {
     EmbedOptions o = in(3, kind);
@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(points_are_held_at_the_largest_radius_and_counted) {
   }
 }
 
-// Case B5, and the other shapes that have broken such code.
+// Isolated nodes, and the other shapes that have broken such code.
 BOOST_AUTO_TEST_CASE(unusual_graphs_have_sound_embeddings) {
   const std::vector<Digraph> graphs = {
       Digraph(5, {{0, 1, 1}}),                              // isolated nodes

@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(distance_is_zero_at_coincidence_and_symmetric_to_the_bit) {
   });
 }
 
-// Case B1: the naive arcosh gives NaN at radius 20, and 0 for points 1e-8 apart.
+// The naive arcosh gives NaN at radius 20, and 0 for points 1e-8 apart.
 BOOST_AUTO_TEST_CASE(distance_stands_where_arcosh_fails) {
   for (const double r : {1.0, 5.0, 9.0, 10.0, 20.0, 100.0}) {
     const Point p{std::cosh(r), std::sinh(r)};
@@ -334,7 +334,7 @@ BOOST_AUTO_TEST_CASE(mobius_addition_is_the_textbook_formula) {
   BOOST_TEST(euclidean(out) == 0);
 }
 
-// Case B2.
+// Drift off the hyperboloid.
 BOOST_AUTO_TEST_CASE(a_thousand_steps_stay_on_the_manifold) {
   Rng rng(7);
   Point p(9);

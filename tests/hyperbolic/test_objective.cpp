@@ -95,7 +95,7 @@ Matrix path_strengths(const Matrix& a, std::int64_t hops) {
   return best;
 }
 
-// Ranks of the terms of the loss, one for one as they are written in the design note and the paper.
+// Ranks of the terms of the loss, one for one as they are written in docs/method.md and the paper.
 double naive_soft(const Digraph& graph, const Matrix& points, const EmbedOptions& o) {
   const std::int64_t m = graph.size();
   const Matrix a = graph.adjacency(), d = pair_distances(points);

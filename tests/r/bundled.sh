@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bundled.sh SOURCE SCRATCH: the tarball of the R package builds and installs from its own copy of the
-# core, without a network, without libcape on the machine, and then fits (cases F1). A missing cmake is
+# core, without a network, without libcape on the machine, and then fits. A missing cmake is
 # named in one sentence.
 set -euo pipefail
 source=$1 scratch=$2
@@ -31,4 +31,4 @@ if PATH=$PWD/bin R CMD INSTALL --library="$scratch/lib" "$tarball" >refused.log 
   echo "an installation without cmake succeeded"
   exit 1
 fi
-grep -qi 'cmake' refused.log || { echo "the refusal does not name cmake:"; tail -5 refused.log; exit 1; }
+grep -qiE 'cmake (is|was) not|cmake.*(missing|not found)' refused.log || { echo "the refusal does not name cmake:"; tail -5 refused.log; exit 1; }

@@ -1,4 +1,4 @@
-// Our simulator against the data sets of the reference experiments (design note, method), which
+// Our simulator against the data sets of the reference experiments , which
 // come from another program: the same settings must give the same statistics.
 #define BOOST_TEST_MODULE simulate_reference
 #define BOOST_TEST_NO_MAIN

@@ -62,7 +62,7 @@ typedef enum cape_status {
   CAPE_INVALID_ARGUMENT = 2,
   CAPE_DIM_MISMATCH = 3,
   CAPE_OUT_OF_MEMORY = 4,
-  CAPE_NOT_CONVERGED = 5, /* reserved: a usable result that has not converged is CAPE_OK: ask it */
+  CAPE_NOT_CONVERGED = 5, /* the loss left the range of double; a usable result is CAPE_OK */
   CAPE_CANCELLED = 6,
   CAPE_IO = 7,         /* reserved: nothing here reads or writes files yet */
   CAPE_BAD_FORMAT = 8, /* reserved */
@@ -152,7 +152,7 @@ typedef struct cape_option_desc {
   const char* default_value; /* in the text form of cape_options_set_text */
   const char* range;
   const char* doc;
-  const char* source; /* the equation or section of the paper, or the design note */
+  const char* source; /* the equation or section of the paper, or of docs/method.md */
 } cape_option_desc;
 CAPE_API size_t cape_option_count(void);
 CAPE_API cape_status cape_option_info(cape_option_desc* out, size_t index);
