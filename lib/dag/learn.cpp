@@ -251,7 +251,8 @@ void warn(const DagOptions& options, bool wanted_refinement, bool any_missing, D
     say("The graph was not refined because values are missing.");
   if (!dag.converged)
     say("h(A) ended at " + number(dag.h) + ", above h_tolerance " + number(options.h_tolerance) +
-        ": more epochs bring it down; the graph returned is acyclic all the same.");
+        ": more epochs may bring it down, and so may standardize where columns differ in scale; "
+        "the graph returned is acyclic all the same.");
   const double m = static_cast<double>(dag.graph.size() - std::ssize(dag.constant));
   const double edges = static_cast<double>(dag.graph.edges().size());
   const std::string knobs =

@@ -139,5 +139,9 @@ key_mask <- function(mask, n_key, batch) {
         cape_error("'mask' is ", one_line(mask), "; it must be TRUE (a real key) or FALSE (padding) for ",
             "each of ", n_key, " keys", if (batch > 1) paste0(", or of ", n_key, " x ", batch))
     }
+    if (is.matrix(mask) && length(mask) > n_key && !identical(dim(mask), as.integer(c(n_key, batch)))) {
+        cape_error("'mask' is ", nrow(mask), " x ", ncol(mask), "; it must be keys x batch: ", n_key, " x ",
+            batch)
+    }
     matrix(mask, n_key, batch)
 }

@@ -35,7 +35,8 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
 #' Cut a graph at another threshold
 #'
 #' The weights before pruning are kept, so another threshold costs no new fit. The result is always
-#' acyclic: where edges above the threshold form a cycle, the weakest of them go, and are counted.
+#' acyclic: where edges above the threshold form a cycle, the weakest of them go, and are counted. Of a
+#' refined fit the tests are left out, and the weights alone decide.
 #'
 #' @param x a [CapeFit-class], a [CapeDag-class], or a SingleCellExperiment from [cape_fit()].
 #' @param tau edges with an absolute weight of at most `tau` are cut.
@@ -51,6 +52,9 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
 cape_prune <- function(x, tau) {
     dag <- cape_dag(x)
     tau <- check_number(tau, "tau", 0)
+    if (isTRUE(dag@info$refined)) {
+        message("The refinement is left out: the graph is that of the weights above ", tau, ".")
+    }
     unknown <- dag@sign == 0
     signed <- abs(dag@weights) * ifelse(unknown, 1, dag@sign)
     result <- core_prune(unname(signed), tau)

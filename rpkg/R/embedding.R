@@ -1,7 +1,8 @@
 #' Step II: embed a causal graph in hyperbolic space
 #'
 #' @param dag a [CapeDag-class], [CapeFit-class], SingleCellExperiment from [cape_fit()], a square
-#'   matrix or sparse matrix of weights (the row is the cause), or an igraph. Cycles are allowed.
+#'   matrix or sparse matrix of weights (the row is the cause), or an igraph. Cycles are allowed,
+#'   with a warning.
 #' @param param a [HyperbolicParam()].
 #' @inheritParams cape_fit
 #' @param ... further arguments: `num.threads` and `verbose`, as of [cape_fit()].
@@ -21,6 +22,10 @@ embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(
     check_class(param, "HyperbolicParam", "param")
     check_flag(verbose, "verbose")
     dag <- as_dag(dag, "dag")
+    if (!dag@info$acyclic) {
+        warning("the graph has a cycle: on it, no cause can be nearer the origin than its effect; ",
+            "cape_prune(dag, 0) cuts the weakest edges of cycles", call. = FALSE)
+    }
     seed <- run_seed(seed)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     edges <- edge_table(dag)

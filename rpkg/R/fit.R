@@ -46,9 +46,12 @@ cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                      embed = HyperbolicParam(), rotary = RotaryParam(), name = "CAPE", seed = NULL,
                      num.threads = 1L, verbose = interactive()) {
     check_string(name, "name")
+    # Before the work: a result that cannot be stored would be lost.
+    experiment <- as_experiment(x, assay.type)
+    SummarizedExperiment::rowData(experiment)[[name]] <- NULL
     fit <- cape_calculate(x, assay.type = assay.type, subset.row = subset.row, dag = dag,
         embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose)
-    store_fit(as_experiment(x, assay.type), fit, name)
+    store_fit(experiment, fit, name)
 }
 
 #' @rdname cape_fit

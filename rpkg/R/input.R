@@ -60,6 +60,10 @@ too_small <- function(features, cells) {
 choose_assay <- function(x, assay.type, verbose) {
     if (!is(x, "SummarizedExperiment")) {
         declared <- if (is.null(assay.type)) "x" else check_string(assay.type, "assay.type")
+        if (!declared %in% c("x", "values", "counts", "logcounts")) {
+            cape_error("'assay.type' is ", quoted(declared), "; for a matrix it must be \"counts\" (to be ",
+                "normalised), \"logcounts\" or \"values\"")
+        }
         return(list(values = standard_form(x, "'x'"), name = declared, what = "'x'",
             counts = declared == "counts", log = declared == "logcounts"))
     }
@@ -254,8 +258,9 @@ doubt_logs <- function(scan, source) {
         warning(source$what, " holds only whole numbers, up to ", largest, ", like counts and unlike ",
             "logarithms: used as it is; if these are counts, use assay.type = \"counts\"",
             call. = FALSE)
-    } else if (whole && source$name == "x" && largest > 1) {
-        message("'x' holds only whole numbers, as counts do, and is used as it is; ",
-            "assay.type = \"counts\" has counts normalised.")
+    } else if (whole && !source$log && !source$counts && largest > 1) {
+        message(source$what, " holds only whole numbers, as counts do, and is used as it is; ",
+            if (source$what == "'x'") "assay.type = \"counts\" has counts normalised."
+            else "an assay named \"counts\" is normalised.")
     }
 }

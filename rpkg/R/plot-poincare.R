@@ -7,7 +7,7 @@
 #' @param x a [CapeFit-class] or SingleCellExperiment from [cape_fit()], or a [CapeEmbedding-class].
 #' @param dag the graph whose edges are drawn, as for [cape_compare()]; that of `x` by default.
 #' @param max.edges how many edges to draw, the strongest first.
-#' @param labels how many of the most general features to name.
+#' @param labels how many of the most general features with edges to name.
 #' @return A ggplot.
 #' @examples
 #' truth <- cape_simulate_dag(12, seed = 1)
@@ -20,8 +20,11 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L) {
     if (is.null(dag) && !is(x, "CapeEmbedding")) {
         dag <- cape_dag(x)
     }
-    points <- disk_points(embedding)
     edges <- if (is.null(dag)) NULL else as.data.frame(cape_edges(as_dag(dag, "dag")))
+    # Features without edges lie anywhere: they neither turn the picture nor are they named.
+    linked <- if (NROW(edges) > 0L) embedding@features %in% c(edges$from, edges$to)
+        else rep(TRUE, length(embedding@features))
+    points <- disk_points(embedding, linked)
     shown <- utils::head(edges, max.edges)
     caption <- c(
         if (ncol(embedding@poincare) > 2L) paste0("radius: |e| in ", ncol(embedding@poincare),
@@ -31,7 +34,7 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L) {
     # When all points are near the centre, the picture ends not far outside of them.
     reach <- max(0.05, max(1 - points$generality))
     rim <- if (reach > 0.75) 1 else reach * 1.15
-    names <- place_labels(utils::head(points[order(-points$generality), ], labels), rim)
+    names <- place_labels(utils::head(points[linked, ][order(-points$generality[linked]), ], labels), rim)
     plot <- ggplot2::ggplot() + rings(rim)
     paths <- if (NROW(shown) > 0L) edge_paths(shown, points, 0.03 * rim)
     if (!is.null(paths)) {
@@ -56,19 +59,19 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L) {
 
 # Rows: name, x, y, generality. With more than two coordinates, the angle is that of the projection on
 # the two directions along which the points differ most.
-disk_points <- function(embedding) {
+disk_points <- function(embedding, linked) {
     e <- embedding@poincare
     norm <- sqrt(rowSums(e^2))
-    flat <- if (ncol(e) < 2L) cbind(e, 0) else if (ncol(e) == 2L) e else main_plane(e)
+    flat <- if (ncol(e) < 2L) cbind(e, 0) else if (ncol(e) == 2L) e else main_plane(e, linked)
     length <- sqrt(rowSums(flat^2))
     stretch <- ifelse(length > 0, norm / length, 0)
     data.frame(name = embedding@features, x = flat[, 1L] * stretch, y = flat[, 2L] * stretch,
         generality = unname(embedding@generality))
 }
 
-main_plane <- function(e) {
-    e <- sweep(e, 2L, colMeans(e))
-    axes <- svd(e, nu = 0L, nv = 2L)$v
+main_plane <- function(e, linked) {
+    e <- sweep(e, 2L, colMeans(e[linked, , drop = FALSE]))
+    axes <- svd(e[linked, , drop = FALSE], nu = 0L, nv = 2L)$v
     # The sign of a singular vector is arbitrary: its largest part is made positive.
     turn <- apply(axes, 2L, function(v) if (v[which.max(abs(v))] < 0) -1 else 1)
     flat <- e %*% (axes * rep(turn, each = nrow(axes)))

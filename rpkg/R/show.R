@@ -2,6 +2,11 @@
 
 number <- function(x) sprintf("%.3g", x)
 
+linked_features <- function(dag) {
+    edges <- edge_table(dag)
+    dag@features[sort(unique(c(edges$from, edges$to)))]
+}
+
 range_text <- function(weights) {
     off <- abs(weights[row(weights) != col(weights)])
     off <- off[off > 0]
@@ -35,7 +40,7 @@ dag_lines <- function(dag) {
                 if (info$refined) "refined by held-out tests" else paste0("pruned at ",
                     number(info$threshold), ", not refined")),
             paste0("acyclicity h ", number(info$h), ": ",
-                if (info$converged) "converged" else "NOT converged (try more epochs)")
+                if (info$converged) "converged" else "NOT converged (try more epochs, or standardize)")
         ),
         if (info$n_removed_for_acyclicity > 0) {
             paste0("edges removed to break cycles: ", info$n_removed_for_acyclicity)
@@ -46,8 +51,13 @@ dag_lines <- function(dag) {
     )
 }
 
-general_lines <- function(embedding, n) {
-    top <- utils::head(sort(embedding@generality, decreasing = TRUE), n)
+# Of the features with edges: where the others lie says nothing of causes.
+general_lines <- function(embedding, n, dag = NULL) {
+    generality <- embedding@generality
+    if (!is.null(dag) && length(dag@adjacency@x) > 0L) {
+        generality <- generality[linked_features(dag)]
+    }
+    top <- utils::head(sort(generality, decreasing = TRUE), n)
     c("most general features (generality 1 - |e|):",
         paste0("  ", format(names(top)), "  ", formatC(top, digits = 3L, format = "f")))
 }
@@ -83,7 +93,7 @@ fit_lines <- function(fit, n) {
         edge_lines(fit@dag, n),
         paste0("embedding: ", ncol(fit@embedding@poincare), " dimensions, radius ",
             number(min(fit@embedding@radius)), " to ", number(max(fit@embedding@radius))),
-        general_lines(fit@embedding, n),
+        general_lines(fit@embedding, n, fit@dag),
         paste0("seed ", fit@seed, ", core ", fit@versions$core, " (", fit@versions$build_id, "), BLAS ",
             fit@versions$blas_kernel)
     )

@@ -18,12 +18,17 @@ cape_simulate_dag <- function(n, model = c("barabasi_albert", "erdos_renyi"), ed
                               min.weight = 0.5, max.weight = 2, signed.weights = TRUE, seed = NULL,
                               features = paste0("gene", seq_len(n))) {
     check_number(n, "n", 1, .Machine$integer.max, integer = TRUE)
+    features <- as.character(features)
+    if (length(features) != n || anyNA(features) || anyDuplicated(features) > 0L) {
+        cape_error("'features' has ", length(features), " names; it must have ", n,
+            ", different from each other and none NA")
+    }
     values <- list(model = one_of(model, c("barabasi_albert", "erdos_renyi"), "model"),
         edges.per.node = edges.per.node, min.weight = min.weight, max.weight = max.weight,
         signed.weights = check_flag(signed.weights, "signed.weights"))
     seed <- run_seed(seed)
     chosen <- c(settings_of("simulate.", values), run_settings(seed, 1L))
-    dag <- new_dag(core_simulate_dag(n, chosen), as.character(features))
+    dag <- new_dag(core_simulate_dag(n, chosen), features)
     dag@seed <- seed
     dag
 }

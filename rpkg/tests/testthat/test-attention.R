@@ -84,3 +84,10 @@ test_that("C3: shapes that do not fit are refused with both numbers", {
     expect_error(cape_attend(y, y, y, mask = TRUE), "'mask'.*each of 3 keys")
     expect_error(cape_attend(y, y, y, list(a = 1)), "'query' and 'key'")
 })
+
+test_that("a mask of the wrong orientation is refused", {
+    q <- array(rnorm(24), c(3, 4, 2))
+    mask <- matrix(c(TRUE, TRUE, FALSE), 3, 2)
+    expect_error(cape_attend(q, q, q, mask = t(mask)), "'mask' is 2 x 3; it must be keys x batch: 3 x 2")
+    expect_identical(dim(cape_attend(q, q, q, mask = mask)), dim(q))
+})

@@ -1,5 +1,7 @@
 test_that("graphs come from matrices and igraphs and go back", {
     dag <- cape_simulate_dag(12, seed = 1)
+    expect_error(cape_simulate_dag(3, features = c("a", "b")), "'features' has 2 names; it must have 3")
+    expect_error(cape_simulate_dag(2, features = c("a", "a")), "different from each other")
     expect_identical(as(cape_weights(dag, sparse = FALSE), "CapeDag")@adjacency, dag@adjacency)
     expect_identical(as(cape_weights(dag), "CapeDag"), as(cape_weights(dag, sparse = FALSE), "CapeDag"))
     back <- as(as(dag, "igraph"), "CapeDag")
@@ -81,7 +83,8 @@ test_that("causes are nearer the origin than their effects, and a brought graph 
     expect_equal(sum(embedding@pagerank), 1)
     cycle <- chain
     cycle["d", "a"] <- 0.5
-    expect_true(all(is.finite(cape_embedding(cape_embed_dag(cycle, quick_embed(), seed = 1)))))
+    expect_warning(of_cycle <- cape_embed_dag(cycle, quick_embed(), seed = 1), "the graph has a cycle")
+    expect_true(all(is.finite(cape_embedding(of_cycle))))
     expect_error(cape_embed_dag(1), "'dag' is 1")
     expect_error(cape_angles(embedding, scale = 0), "'scale' is 0")
 })

@@ -88,9 +88,10 @@ test_that("D4: every storage gives the same table; text is refused by name", {
     integers <- x
     storage.mode(integers) <- "integer"
     expect_identical(table_of(integers, "counts")$values, table_of(x, "counts")$values)
-    expect_identical(table_of(sparse > 0, "a")$values, table_of((x > 0) * 1, "a")$values)
-    expect_identical(table_of(as(sparse > 0, "nMatrix"), "a")$values, table_of((x > 0) * 1, "a")$values)
-    expect_identical(table_of(x > 0, "a")$values, table_of((x > 0) * 1, "a")$values)
+    expect_identical(table_of(sparse > 0, "values")$values, table_of((x > 0) * 1, "values")$values)
+    expect_identical(table_of(as(sparse > 0, "nMatrix"), "values")$values, table_of((x > 0) * 1, "values")$values)
+    expect_identical(table_of(x > 0, "values")$values, table_of((x > 0) * 1, "values")$values)
+    expect_error(table_of(x, "Counts"), "'assay.type' is 'Counts'; for a matrix it must be \"counts\"")
     text <- matrix(as.character(x), nrow(x), dimnames = dimnames(x))
     expect_error(table_of(SingleCellExperiment(list(counts = text)), "counts"), "assay 'counts' is character")
     expect_error(table_of(data.frame(a = 1:3, b = letters[1:3])), "not numeric: 'b'")
