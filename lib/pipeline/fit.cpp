@@ -12,7 +12,7 @@ namespace {
 void check_all(Options options) { check_options(fields(options)); }
 
 GraphFit embed(const Digraph& graph, const Options& options, Run& run) {
-  GraphFit out;
+  GraphFit out{};
   out.embedding = embed_dag(graph, options.embed, run);
   out.angles = rotary_angles(out.embedding.poincare, options.rotary.scale);
   return out;
@@ -22,7 +22,7 @@ GraphFit embed(const Digraph& graph, const Options& options, Run& run) {
 
 Fit fit(const MatrixView& x, const Options& options, Run& run) {
   check_all(options);
-  Fit out;
+  Fit out{};
   out.dag = learn_dag(x, options.dag, run);
   GraphFit rest = embed(out.dag.graph, options, run);
   out.embedding = std::move(rest.embedding);
@@ -32,7 +32,7 @@ Fit fit(const MatrixView& x, const Options& options, Run& run) {
 
 CountsFit fit_counts(const SparseView& counts, const Options& options, Run& run) {
   check_all(options);
-  CountsFit out;
+  CountsFit out{};
   out.data = preprocess(counts, options.preprocess, run);
   out.fit = fit(out.data.x, options, run);
   return out;
