@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 import cape;
+#include "dag/fails_with.hpp"
 
 namespace {
 
@@ -21,19 +22,10 @@ using cape::Missing;
 using cape::Rng;
 using cape::Sem;
 using cape::Status;
+using test::fails_with;
 
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 const double infinity = std::numeric_limits<double>::infinity();
-
-bool fails_with(Status status, const std::string& part, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const cape::Error& e) {
-    BOOST_TEST_MESSAGE(e.what());
-    return e.code() == status && std::string(e.what()).find(part) != std::string::npos;
-  }
-  return false;
-}
 
 Matrix random_matrix(std::int64_t rows, std::int64_t cols, double scale, std::uint64_t seed) {
   Matrix a(rows, cols);
