@@ -1,7 +1,8 @@
-// Debian's OpenBLAS picks its kernels from a table of CPU models and takes a slow one for a CPU
-// that is newer than the table. The choice is made again here, from what the CPU can do.
+// What the single-threaded OpenBLAS needs to serve a program of many threads well: the right kernel,
+// and a lock.
 module;
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <string_view>
 module cape.core;
@@ -11,6 +12,8 @@ char* openblas_get_config(void);
 char* openblas_get_corename(void);
 void gotoblas_dynamic_init(void);
 void gotoblas_dynamic_quit(void);
+void* __real_blas_memory_alloc(int position);
+void __real_blas_memory_free(void* buffer);
 }
 
 namespace cape {
@@ -40,6 +43,9 @@ int group(std::string_view kernel) {
 
 } // namespace
 
+// Debian's OpenBLAS picks its kernels from a table of CPU models and takes a slow one for a CPU that
+// is newer than the table. The choice is made again here, from what the CPU can do.
+//
 // Runs when the library is loaded, before or after OpenBLAS's own constructor (which does nothing
 // when a kernel is already there). The environment of the process is left as it was. Its name is
 // C's so that the build can ask for it: nothing refers to it, and a static library would leave it
@@ -54,6 +60,23 @@ extern "C" [[gnu::constructor]] void cape_choose_blas_kernel() {
     gotoblas_dynamic_init();
     unsetenv(variable);
   }
+}
+
+// The single-threaded OpenBLAS (unless built with USE_LOCKING, and Debian's is not) hands out its
+// work buffers without a lock: two threads can get the same one, and then both products are wrong.
+// The linker puts these two in the place of its allocator (see lib/CMakeLists.txt).
+namespace {
+constinit std::mutex buffers;
+} // namespace
+
+extern "C" void* __wrap_blas_memory_alloc(int position) {
+  const std::lock_guard lock(buffers);
+  return __real_blas_memory_alloc(position);
+}
+
+extern "C" void __wrap_blas_memory_free(void* buffer) {
+  const std::lock_guard lock(buffers);
+  __real_blas_memory_free(buffer);
 }
 
 BlasInfo blas_info() {

@@ -1,4 +1,4 @@
-/* The callback: where it is called, and that it cancels; handles of one's own on two threads. */
+/* The callback: where it is called, and that it cancels; handles of one's own on four threads. */
 #include "check.h"
 #include <dirent.h>
 #include <pthread.h>
@@ -152,21 +152,24 @@ static void* run_alone(void* ctx) {
   return NULL;
 }
 
-/* Two threads at once give what one gives, and each has its own message. */
-static void two_threads(void) {
-  outcome alone, both[2];
+/* Four threads at once, often, give what one gives, and each has its own message. */
+static void four_threads(void) {
+  enum { n_threads = 4, n_rounds = 10 };
+  outcome alone, all[n_threads];
   run_alone(&alone);
   cape_dag_free(NULL);
   CHECK_STATUS(cape_dag_learn(NULL, NULL, NULL), CAPE_INVALID_ARGUMENT);
   char mine[256];
   snprintf(mine, sizeof mine, "%s", cape_last_error());
-  pthread_t threads[2];
-  for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, run_alone, &both[i]);
-  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
-  for (int i = 0; i < 2; ++i) {
-    CHECK(memcmp(both[i].e, alone.e, sizeof alone.e) == 0);
-    CHECK(both[i].bad == CAPE_INVALID_ARGUMENT);
-    CHECK(strstr(both[i].message, "embed.dims") != NULL);
+  for (int round = 0; round < n_rounds; ++round) {
+    pthread_t threads[n_threads];
+    for (int i = 0; i < n_threads; ++i) pthread_create(&threads[i], NULL, run_alone, &all[i]);
+    for (int i = 0; i < n_threads; ++i) pthread_join(threads[i], NULL);
+    for (int i = 0; i < n_threads; ++i) {
+      CHECK(memcmp(all[i].e, alone.e, sizeof alone.e) == 0);
+      CHECK(all[i].bad == CAPE_INVALID_ARGUMENT);
+      CHECK(strstr(all[i].message, "embed.dims") != NULL);
+    }
   }
   CHECK(strcmp(mine, cape_last_error()) == 0); /* their errors are not ours */
 }
@@ -181,6 +184,6 @@ int main(void) {
   long_fit_is_cancelled_soon(2000, 12, "dag.refine_epochs");
   long_fit_is_cancelled_soon(2000, 12, "embed.epochs");
   long_fit_is_cancelled_soon(200, 800, "dag.epochs"); /* large products between the polls */
-  two_threads();
+  four_threads();
   return n_failed != 0;
 }
