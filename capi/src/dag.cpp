@@ -215,7 +215,8 @@ cape_status cape_pagerank(double* out, int64_t n, const cape_dag* dag, double re
   return guard([&] {
     const cape::Digraph& graph = graph_of(dag);
     check_length(n, graph.size(), "n");
-    copy_vector(out, n, cape::pagerank(graph, restart), "out");
+    cape::Run run;
+    copy_vector(out, n, cape::pagerank(graph, restart, run), "out");
   });
 }
 
@@ -223,6 +224,7 @@ cape_status cape_path_strengths(double* out, int64_t n_rows, int64_t n_cols, con
   return guard([&] {
     const cape::Digraph& graph = graph_of(dag);
     check_output(out, n_rows, n_cols, graph.size(), graph.size());
-    copy_matrix(out, n_rows, n_cols, best_path_strengths(graph));
+    cape::Run run;
+    copy_matrix(out, n_rows, n_cols, best_path_strengths(graph, run));
   });
 }

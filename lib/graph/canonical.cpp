@@ -17,8 +17,8 @@ namespace {
 // nodes are numbered and stays what it is while other cells are split.
 class Refinement {
 public:
-  explicit Refinement(const Digraph& graph)
-      : arcs_(static_cast<std::size_t>(graph.size())), order_(arcs_.size()),
+  Refinement(const Digraph& graph, Run& run)
+      : run_(run), arcs_(static_cast<std::size_t>(graph.size())), order_(arcs_.size()),
         colour_(arcs_.size(), 0), end_(arcs_.size(), arcs_.size()) {
     for (const Edge& e : graph.edges()) {
       arcs_[static_cast<std::size_t>(e.from)].push_back({e.weight, 0, index(e.to)});
@@ -64,6 +64,7 @@ private:
   // Split cells, from those in `waiting` on, until all nodes of every cell see the same.
   void refine(std::set<std::size_t> waiting) {
     while (!waiting.empty()) {
+      run_.poll();
       const std::size_t start = *waiting.begin(), end = end_[start];
       waiting.erase(waiting.begin());
       if (end - start == 1) continue;
@@ -85,6 +86,7 @@ private:
     }
   }
 
+  Run& run_;
   std::vector<std::vector<Arc>> arcs_;
   std::vector<std::size_t> order_;  // the nodes, cell by cell
   std::vector<std::size_t> colour_; // of a node: where its cell starts
@@ -93,8 +95,8 @@ private:
 
 } // namespace
 
-std::vector<std::int64_t> canonical_order(const Digraph& graph) {
-  return Refinement(graph).discrete_order();
+std::vector<std::int64_t> canonical_order(const Digraph& graph, Run& run) {
+  return Refinement(graph, run).discrete_order();
 }
 
 } // namespace cape

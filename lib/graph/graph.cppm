@@ -73,17 +73,17 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau);
 /// (paper, eq_gregariousness): P[n,m] = |A[m,n]| / sum_m |A[m,n]|; a node without causes, for which
 /// the paper divides by zero, restarts everywhere alike. Positive, sums to 1; larger means causally
 /// more general. 0 < restart < 1, else Error(invalid_argument). O(E log(1/eps) / restart), and on
-/// an acyclic graph at most O(E M).
-std::vector<double> pagerank(const Digraph& graph, double restart = 0.15);
+/// an acyclic graph at most O(E M). Error(cancelled).
+std::vector<double> pagerank(const Digraph& graph, double restart, Run& run);
 
 /// Pairs (m, n, w) with n reachable from m in 1..hops directed steps, n != m, and w the largest
 /// product of |weights| over such paths (weights above 1 count as 1). Sorted by (from, to). O(M
-/// hops E) at worst. Error(invalid_argument) if hops < 1.
-std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops);
+/// hops E) at worst. Error(invalid_argument) if hops < 1; Error(cancelled).
+std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops, Run& run);
 
 /// Largest product of min(|weight|, 1) over all directed paths, M x M; 0 where there is no path, 1
-/// on the diagonal. O(M (M + E) log M).
-Matrix best_path_strengths(const Digraph& graph);
+/// on the diagonal. O(M (M + E) log M), parallel. Error(cancelled).
+Matrix best_path_strengths(const Digraph& graph, Run& run);
 
 /// Shortest distances over the undirected graph when an edge costs hop_cost - ln min(|weight|, 1)
 /// (docs/method.md, section 3); +inf where not connected. An infinite hop_cost counts hops.
@@ -96,7 +96,7 @@ Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run);
 /// ties broken one node at a time): graph.renumbered(inverse of the order) is the same for every
 /// numbering unless nodes that look alike from all their neighbourhoods are not interchangeable, as
 /// in some regular graphs of equal weights. Entry k is the node that comes k-th. O(E log E) when
-/// the weights differ.
-std::vector<std::int64_t> canonical_order(const Digraph& graph);
+/// the weights differ. Error(cancelled).
+std::vector<std::int64_t> canonical_order(const Digraph& graph, Run& run);
 
 } // namespace cape

@@ -14,7 +14,7 @@ namespace cape {
 // by restarts: pi = c 1 + (1 - w) P' pi with the rows of P zero for such nodes. Hence
 // pi = c (I - (1 - w) P')^{-1} 1, whose Neumann series grows monotonically from 1 (in floating
 // point too, so that it comes to rest) and ends after the longest path on an acyclic graph.
-std::vector<double> pagerank(const Digraph& graph, double restart) {
+std::vector<double> pagerank(const Digraph& graph, double restart, Run& run) {
   if (!(restart > 0 && restart < 1))
     throw Error(Status::invalid_argument,
                 message("restart is ", restart, "; it must lie in (0, 1)"));
@@ -25,6 +25,7 @@ std::vector<double> pagerank(const Digraph& graph, double restart) {
   constexpr double tolerance = 4 * std::numeric_limits<double>::epsilon();
   std::vector<double> pi(nodes, 1.0), next(nodes);
   for (bool moving = true; moving;) {
+    run.poll();
     std::ranges::fill(next, 1.0);
     for (const Edge& e : graph.edges()) {
       const auto m = static_cast<std::size_t>(e.from), n = static_cast<std::size_t>(e.to);

@@ -54,7 +54,7 @@ void best_first(std::int64_t source, Out out, Better better, Extend extend, doub
 
 } // namespace
 
-std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops) {
+std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops, Run& run) {
   if (hops < 1)
     throw Error(Status::invalid_argument, message("hops is ", hops, "; it must be at least 1"));
   const auto nodes = static_cast<std::size_t>(graph.size());
@@ -63,6 +63,7 @@ std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops) {
   std::vector<std::int64_t> reached;
   std::vector<Edge> frontier, next; // the paths that became the best in the last step
   for (std::int64_t m = 0; m < graph.size(); ++m) {
+    run.poll();
     best[static_cast<std::size_t>(m)] = 1; // no way back to m is better
     frontier.assign(1, {m, m, 1.0});
     for (std::int64_t step = 0; step < hops && !frontier.empty(); ++step) {
@@ -92,18 +93,17 @@ std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops) {
   return pairs;
 }
 
-Matrix best_path_strengths(const Digraph& graph) {
+Matrix best_path_strengths(const Digraph& graph, Run& run) {
   const std::int64_t nodes = graph.size();
   Matrix strengths(nodes, nodes);
-  std::vector<double> row(static_cast<std::size_t>(nodes));
-  for (std::int64_t m = 0; m < nodes; ++m) {
-    std::ranges::fill(row, 0.0);
+  run.parallel_for(nodes, [&](std::int64_t m) {
+    std::vector<double> row(static_cast<std::size_t>(nodes));
     row[static_cast<std::size_t>(m)] = 1;
     best_first(
         m, [&](std::int64_t k) { return graph.out(k); }, std::greater<>{},
         [](double v, const Edge& e) { return v * strength(e); }, row.data());
     for (std::int64_t n = 0; n < nodes; ++n) strengths(m, n) = row[static_cast<std::size_t>(n)];
-  }
+  });
   return strengths;
 }
 

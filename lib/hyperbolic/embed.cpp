@@ -182,19 +182,23 @@ bool settled_down(const std::vector<EmbedEpoch>& history) {
   return std::abs(last - before) <= 1e-3 * std::abs(last);
 }
 
-// One row a node, from points in columns; node number order[k] is column k.
-Embedding in_rows(const Matrix& points, const std::vector<std::int64_t>& order,
-                  const std::vector<double>& pagerank) {
-  const std::int64_t m = points.cols(), d = points.rows() - 1;
+// All nodes at the origin, where those without edges stay.
+Embedding at_origin(std::int64_t nodes, std::int64_t dims) {
   Embedding out;
-  out.hyperboloid = Matrix(m, d + 1);
-  out.poincare = Matrix(m, d);
-  out.generality.resize(static_cast<std::size_t>(m));
-  out.radius.resize(static_cast<std::size_t>(m));
-  out.pagerank.resize(static_cast<std::size_t>(m));
+  out.hyperboloid = Matrix(nodes, dims + 1);
+  std::fill_n(out.hyperboloid.column(0), nodes, 1.0);
+  out.poincare = Matrix(nodes, dims);
+  out.generality.assign(static_cast<std::size_t>(nodes), 1.0);
+  out.radius.resize(static_cast<std::size_t>(nodes));
+  return out;
+}
+
+// Points in columns to rows: column k is node number nodes[k].
+void put_in_rows(const Matrix& points, const std::vector<std::int64_t>& nodes, Embedding& out) {
+  const std::int64_t d = points.rows() - 1;
   std::vector<double> e(static_cast<std::size_t>(d));
-  for (std::int64_t k = 0; k < m; ++k) {
-    const std::int64_t node = order[static_cast<std::size_t>(k)];
+  for (std::int64_t k = 0; k < points.cols(); ++k) {
+    const std::int64_t node = nodes[static_cast<std::size_t>(k)];
     const auto row = static_cast<std::size_t>(node);
     lorentz::to_poincare({points.column(k), static_cast<std::size_t>(d) + 1}, e);
     double pp = 0;
@@ -206,8 +210,30 @@ Embedding in_rows(const Matrix& points, const std::vector<std::int64_t>& order,
     // 1 - |e| with |e| = tanh(r/2), without its cancellation.
     out.radius[row] = std::asinh(std::sqrt(pp));
     out.generality[row] = 2 / (1 + std::exp(out.radius[row]));
-    out.pagerank[row] = pagerank[static_cast<std::size_t>(k)];
   }
+}
+
+// The nodes with edges, and the graph of them alone.
+struct Linked {
+  std::vector<std::int64_t> nodes;
+  Digraph graph;
+};
+Linked linked_part(const Digraph& graph) {
+  std::vector<std::int64_t> place(static_cast<std::size_t>(graph.size()), -1);
+  for (const Edge& e : graph.edges())
+    place[static_cast<std::size_t>(e.from)] = place[static_cast<std::size_t>(e.to)] = 0;
+  Linked out;
+  for (std::int64_t i = 0; i < graph.size(); ++i)
+    if (place[static_cast<std::size_t>(i)] == 0) {
+      place[static_cast<std::size_t>(i)] = std::ssize(out.nodes);
+      out.nodes.push_back(i);
+    }
+  std::vector<Edge> edges = graph.edges();
+  for (Edge& e : edges) {
+    e.from = place[static_cast<std::size_t>(e.from)];
+    e.to = place[static_cast<std::size_t>(e.to)];
+  }
+  out.graph = Digraph(std::ssize(out.nodes), std::move(edges));
   return out;
 }
 
@@ -215,39 +241,49 @@ Embedding in_rows(const Matrix& points, const std::vector<std::int64_t>& order,
 
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run) {
   check_nodes(graph);
-  const std::int64_t m = graph.size();
+  const Linked linked = linked_part(strengths(graph));
+  const std::int64_t m = linked.graph.size();
   const EmbedOptions o = settled(options, m);
   check_working_set(m, o.dims);
+  Embedding out = at_origin(graph.size(), o.dims);
+  if (m == 0) {
+    out.pagerank = pagerank(graph, o.restart, run);
+    out.history.push_back({.epoch = 1});
+    out.converged = true;
+    return out;
+  }
 
   // In an order of their content, nodes meet the same arithmetic however they are numbered.
-  const Digraph strong = strengths(graph);
-  const std::vector<std::int64_t> order = canonical_order(strong);
-  std::vector<std::int64_t> place(order.size());
-  for (std::size_t k = 0; k < order.size(); ++k)
+  const std::vector<std::int64_t> order = canonical_order(linked.graph, run);
+  std::vector<std::int64_t> place(order.size()), nodes(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) {
     place[static_cast<std::size_t>(order[k])] = static_cast<std::int64_t>(k);
-  const Digraph canonical = strong.renumbered(place);
+    nodes[k] = linked.nodes[static_cast<std::size_t>(order[k])];
+  }
+  const Digraph canonical = linked.graph.renumbered(place);
+  const std::vector<double> rank =
+      pagerank(Digraph(graph.size(), canonical.edges()), o.restart, run);
+  out.pagerank.assign(static_cast<std::size_t>(graph.size()), rank.back());
+  for (std::size_t k = 0; k < nodes.size(); ++k)
+    out.pagerank[static_cast<std::size_t>(nodes[k])] = rank[k];
 
   Matrix distances = target_distances(canonical, o, run);
   EmbeddingObjective objective(canonical, distances, o, run);
   Matrix points = starting_points(std::move(distances), o, m, run);
   RiemannianOptimizer optimizer(o, m);
   Matrix gradient(o.dims + 1, m);
-  std::vector<EmbedEpoch> history;
-  std::int64_t n_clamped = 0;
   for (std::int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
-    history.push_back(objective(points, &gradient, run));
-    history.back().epoch = epoch;
+    out.history.push_back(objective(points, &gradient, run));
+    out.history.back().epoch = epoch;
     const double done = static_cast<double>(epoch - 1) / static_cast<double>(o.epochs);
     const double rate =
         o.learning_rate * (0.02 + 0.98 * 0.5 * (1 + std::cos(std::numbers::pi * done)));
-    n_clamped += optimizer.step(points, gradient, rate, run);
-    run.report({.stage = "embed", .step = epoch, .total = o.epochs, .loss = history.back().loss});
+    out.n_clamped += optimizer.step(points, gradient, rate, run);
+    run.report(
+        {.stage = "embed", .step = epoch, .total = o.epochs, .loss = out.history.back().loss});
   }
-
-  Embedding out = in_rows(points, order, objective.pagerank());
-  out.converged = settled_down(history);
-  out.history = std::move(history);
-  out.n_clamped = n_clamped;
+  put_in_rows(points, nodes, out);
+  out.converged = settled_down(out.history);
   return out;
 }
 

@@ -15,13 +15,15 @@ import cape.graph;
 export namespace cape {
 
 /// The hyperboloid model. Points and tangents have d+1 coordinates, the time-like one first;
-/// outputs may be the inputs. O(d) each. Preconditions (sizes equal, d >= 1, points on the manifold
-/// and within 300 of the origin, tangents tangent) are the caller's, except where said; finite
-/// input gives finite output.
+/// outputs may be the inputs. O(d) each. Error(dim_mismatch) for sizes that do not fit or d < 1;
+/// Error(invalid_argument) for what is not finite, points off the manifold and vectors that are not
+/// tangent (by more than 1e-6 of their size), and results beyond the range of double: points
+/// farther out than 350, tangents longer than 1e150.
 namespace lorentz {
-/// <p,q>_L = -p0 q0 + sum p_i q_i.
+/// <p,q>_L = -p0 q0 + sum p_i q_i, of any two vectors.
 double inner(std::span<const double> p, std::span<const double> q);
-/// Length sqrt(<v,v>_L) of a tangent at p, without cancellation.
+/// Length sqrt(<v,v>_L) of a tangent at p, without cancellation; v0 follows from the others and is
+/// not looked at.
 double norm(std::span<const double> p, std::span<const double> v);
 /// Geodesic distance 2 asinh(sqrt(<p-q,p-q>_L) / 2), the difference written as a sum of positive
 /// terms: exact 0 at coincidence, relative precision at any radius.
@@ -41,19 +43,20 @@ void transport(std::span<const double> p, std::span<const double> q, std::span<c
 /// To the Poincare ball: e = p~ / (1 + p0) (paper, supp_equivalence); e has d coordinates. Beyond a
 /// radius of about 35 that rounds to norm 1: e is then shortened until |e| < 1 strictly.
 void to_poincare(std::span<const double> p, std::span<double> e);
-/// All distances between the rows of a (m x (d+1)) and b (n x (d+1)): m x n. Error (dim_mismatch)
-/// if their columns differ in number, (invalid_argument) if a row is not finite or not on the
-/// hyperboloid. O(m n d), parallel.
+/// All distances between the rows of a (m x (d+1)) and b (n x (d+1)): m x n, by matrix products
+/// where these keep at least 12 digits and from the points themselves elsewhere. Errors as above.
+/// O(m n d), parallel.
 Matrix distances(const MatrixView& a, const MatrixView& b, Run& run);
 } // namespace lorentz
 
 /// The Poincare ball model, d coordinates, |e| < 1. Outputs may be the inputs. O(d) each.
+/// Error(dim_mismatch) for sizes that do not fit or d < 1; Error(invalid_argument) for points
+/// outside the open ball and vectors that are not finite.
 namespace poincare {
 /// arcosh(1 + 2 |a-b|^2 / ((1-|a|^2)(1-|b|^2))) (paper, eq_pdistance), as
 /// 2 asinh(|a-b| / sqrt((1-|a|^2)(1-|b|^2))): no cancellation but that of 1-|a|.
 double distance(std::span<const double> a, std::span<const double> b);
-/// To the hyperboloid: (1 + |e|^2, 2e) / (1 - |e|^2) (paper, supp_equivalence). Error
-/// (invalid_argument) if |e| >= 1.
+/// To the hyperboloid: (1 + |e|^2, 2e) / (1 - |e|^2) (paper, supp_equivalence).
 void to_lorentz(std::span<const double> e, std::span<double> p);
 /// Exponential map: a (+) tanh(|v| / (1-|a|^2)) v/|v|.
 void exp(std::span<const double> a, std::span<const double> v, std::span<double> out);
@@ -61,9 +64,7 @@ void exp(std::span<const double> a, std::span<const double> v, std::span<double>
 void log(std::span<const double> a, std::span<const double> b, std::span<double> out);
 /// Mobius addition a (+) b.
 void add(std::span<const double> a, std::span<const double> b, std::span<double> out);
-/// All distances between the rows of a (m x d) and b (n x d): m x n. Error (dim_mismatch) if their
-/// columns differ in number, (invalid_argument) if a row is not finite or its norm is not below 1.
-/// O(m n d), parallel.
+/// All distances between the rows of a (m x d) and b (n x d): m x n. O(m n d), parallel.
 Matrix distances(const MatrixView& a, const MatrixView& b, Run& run);
 } // namespace poincare
 
@@ -119,7 +120,10 @@ struct Embedding {
 };
 
 /// Embed a graph (a DAG or any directed graph; weights by absolute value; if any |weight| is above
-/// 1 all are divided by the largest). Isolated nodes, graphs without edges and M = 1 are fine. The
+/// 1 all are divided by the largest). Nodes without edges have no place in the causal order: they
+/// take no part in the objective and are put at the origin (angles 0 in Step III: no position), so
+/// that the others lie where they would without them. A graph without edges needs no descent: its
+/// history is one epoch of loss 0. M = 1, parts that are not connected and cycles are fine. The
 /// soft objective starts from classical scaling of the graph's distances, the others from N(0,
 /// 0.1^2) around the origin; full-batch steps of at most length 2. Same seed, same bits, for any
 /// number of threads; renumbering the nodes renumbers the result (up to a permutation of nodes that
@@ -148,8 +152,12 @@ namespace cape {
 Matrix hyperboloid_points(const MatrixView& view, std::string_view name);
 /// Shorten e until |e| < 1 strictly.
 void keep_in_ball(std::span<double> e);
-using PointDistance = double (*)(std::span<const double>, std::span<const double>);
-Matrix column_distances(const Matrix& a, const Matrix& b, PointDistance distance, Run& run);
+/// Checks of arguments: error(dim_mismatch) unless of the same length, error(invalid_argument)
+/// unless finite.
+void check_sizes(std::span<const double> given, std::span<const double> right,
+                 std::string_view name);
+void check_vector(std::span<const double> v, std::string_view name);
+void check_same_columns(const Matrix& a, const Matrix& b);
 
 /// The objective of a graph, for evaluation at many points. Its matrices are symmetric; of each the
 /// upper triangle is kept, in panels of columns (rows 0 .. last column), which are also the pieces
@@ -162,7 +170,6 @@ public:
                      Run& run);
   /// The terms at points ((d+1) x M), and into gradient, if not null, the Euclidean gradient.
   EmbedEpoch operator()(const Matrix& points, Matrix* gradient, Run& run);
-  const std::vector<double>& pagerank() const noexcept { return pagerank_; }
 
 private:
   struct Panel {
@@ -172,11 +179,11 @@ private:
     std::int64_t offset = 0; ///< of its first element
   };
   void set_soft_targets(const Matrix& distances, Run& run);
-  void set_positives(const Digraph& graph);
+  void set_positives(const Digraph& graph, Run& run);
   void pair_terms(const Matrix& points, Run& run);
   double soft_term();
   double sparse_term(const Matrix& points, Run& run);
-  void pair_gradient(const Matrix& points, Matrix& gradient, Run& run) const;
+  void pair_gradient(const Matrix& points, Matrix& gradient, Run& run);
   void radial_terms(const Matrix& points, EmbedEpoch& terms, Matrix* gradient, Run& run) const;
   std::int64_t slot(std::int64_t i, std::int64_t j) const; ///< of element (i, j), i <= j
 
@@ -186,7 +193,7 @@ private:
   std::vector<Edge> positives_; ///< anchor -> positive, sorted by anchor; empty for soft
   std::vector<double> pagerank_;
   std::vector<Panel> panels_;
-  std::vector<double> targets_;  ///< panels: T_mn + T_nm
+  std::vector<double> targets_;  ///< soft: panels of T_mn + T_nm; else a column of zeros
   std::vector<double> pull_;     ///< panels: attraction / sinh d
   std::vector<double> push_;     ///< panels: exp(-d/tau) / sinh d
   std::vector<double> row_sums_; ///< M x panels: a panel's part of sum_n exp(-d_mn/tau)

@@ -1,4 +1,6 @@
 module;
+#include "internal/arma.hpp"
+#include "simd/contrastive.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -35,17 +37,24 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
   return points;
 }
 
-Matrix column_distances(const Matrix& a, const Matrix& b, PointDistance distance, Run& run) {
+void check_sizes(std::span<const double> given, std::span<const double> right,
+                 std::string_view name) {
+  if (given.size() != right.size())
+    throw Error(Status::dim_mismatch, std::string(name) + " has " + std::to_string(given.size()) +
+                                          " elements; it must have " +
+                                          std::to_string(right.size()));
+}
+
+void check_vector(std::span<const double> v, std::string_view name) {
+  if (std::ranges::all_of(v, [](double x) { return std::isfinite(x); })) return;
+  const auto n = static_cast<std::int64_t>(v.size());
+  check_finite({v.data(), 1, n, n, Layout::row_major}, name);
+}
+
+void check_same_columns(const Matrix& a, const Matrix& b) {
   if (a.rows() != b.rows())
     throw Error(Status::dim_mismatch, "a has " + std::to_string(a.rows()) + " columns and b has " +
                                           std::to_string(b.rows()) + "; they must have the same");
-  const auto n = static_cast<std::size_t>(a.rows());
-  Matrix out(a.cols(), b.cols());
-  run.parallel_for(b.cols(), [&](std::int64_t j) {
-    for (std::int64_t i = 0; i < a.cols(); ++i)
-      out(i, j) = distance({a.column(i), n}, {b.column(j), n});
-  });
-  return out;
 }
 
 namespace lorentz {
@@ -53,6 +62,18 @@ namespace {
 
 // exp() goes no farther: squares of coordinates, and products of two, stay finite.
 constexpr double farthest = 300.0;
+// Points and tangents may be off by this much of their size.
+constexpr double tolerance = 1e-6;
+
+// Where cosh d - 1 is below this part of p0 q0, the product that it comes from has eaten more than
+// three of its digits.
+constexpr double lost_in_distances = 1e-3;
+constexpr std::int64_t panel_cols = 64;
+
+arma::mat wrap_columns(const Matrix& m, std::int64_t first, std::int64_t count) {
+  return arma::mat(const_cast<double*>(m.column(first)), static_cast<arma::uword>(m.rows()),
+                   static_cast<arma::uword>(count), false, true);
+}
 
 // The product of the spatial parts.
 double dot(std::span<const double> a, std::span<const double> b) {
@@ -95,6 +116,35 @@ double half_distance_sinh(std::span<const double> p, std::span<const double> q) 
                   : half_distance_sinh_ordered(q, p, qq, pp, pq);
 }
 
+void check_point(std::span<const double> p, std::string_view name) {
+  if (p.size() < 2)
+    throw Error(Status::dim_mismatch, std::string(name) + " has " + std::to_string(p.size()) +
+                                          " elements; points of the hyperboloid have at least 2");
+  const double right = std::sqrt(1 + dot(p, p));
+  if (!(std::abs(p[0] - right) <= tolerance * right && std::isfinite(right)))
+    throw Error(Status::invalid_argument,
+                std::string(name) + " is not on the hyperboloid: its first coordinate is " +
+                    std::to_string(p[0]) + "; sqrt(1 + the squares of the others) is " +
+                    std::to_string(right));
+}
+
+void check_two_points(std::span<const double> p, std::span<const double> q) {
+  check_point(p, "p");
+  check_point(q, "q");
+  check_sizes(q, p, "q");
+}
+
+void check_tangent(std::span<const double> p, std::span<const double> v) {
+  check_sizes(v, p, "v");
+  check_vector(v, "v");
+  double size = 0;
+  for (const double x : v) size = std::max(size, std::abs(x));
+  if (!(std::abs(dot(p, v) - p[0] * v[0]) <= tolerance * p[0] * size))
+    throw Error(Status::invalid_argument, "v is not tangent at p: <p,v> is " +
+                                              std::to_string(dot(p, v) - p[0] * v[0]) +
+                                              "; it must be 0");
+}
+
 // <q,v>_L for a tangent v at p, cosh_d = -<p,q>_L. Far out the terms of the sum are far larger than
 // the sum; with q~ and v~ cut into parts along and across p~, v~_|| = a p~, and v0 = <p~,v~> / p0,
 // it is <q~_|_,v~_|_> + a (q0/p0 - cosh d).
@@ -112,10 +162,17 @@ double product_with_tangent(std::span<const double> p, std::span<const double> q
 } // namespace
 
 double inner(std::span<const double> p, std::span<const double> q) {
+  if (p.empty()) throw Error(Status::dim_mismatch, "p has no elements; it must have at least 1");
+  check_sizes(q, p, "q");
+  check_vector(p, "p");
+  check_vector(q, "q");
   return dot(p, q) - p[0] * q[0];
 }
 
 double norm(std::span<const double> p, std::span<const double> v) {
+  check_point(p, "p");
+  check_sizes(v, p, "v");
+  check_vector(v, "v");
   double largest = 0;
   for (std::size_t i = 1; i < v.size(); ++i) largest = std::max(largest, std::abs(v[i]));
   if (largest == 0) return 0;
@@ -135,13 +192,27 @@ double norm(std::span<const double> p, std::span<const double> v) {
 }
 
 double distance(std::span<const double> p, std::span<const double> q) {
+  check_two_points(p, q);
   return 2 * std::asinh(half_distance_sinh(p, q));
 }
 
-void project(std::span<double> p) { p[0] = std::sqrt(1 + dot(p, p)); }
+void project(std::span<double> p) {
+  if (p.size() < 2)
+    throw Error(Status::dim_mismatch, "p has " + std::to_string(p.size()) +
+                                          " elements; points of the hyperboloid have at least 2");
+  const double p0 = std::sqrt(1 + dot(p, p));
+  if (!std::isfinite(p0))
+    throw Error(Status::invalid_argument,
+                "p has coordinates that are not finite, or too large for their squares");
+  p[0] = p0;
+}
 
 void project_tangent(std::span<const double> p, std::span<const double> u, std::span<double> out) {
-  const double c = inner(p, u), p0 = p[0];
+  check_point(p, "p");
+  check_sizes(u, p, "u");
+  check_vector(u, "u");
+  check_sizes(out, p, "out");
+  const double c = dot(p, u) - p[0] * u[0], p0 = p[0];
   double pv = 0;
   for (std::size_t i = 1; i < p.size(); ++i) {
     const double pi = p[i], value = u[i] + c * pi;
@@ -152,6 +223,9 @@ void project_tangent(std::span<const double> p, std::span<const double> u, std::
 }
 
 void exp(std::span<const double> p, std::span<const double> v, std::span<double> out) {
+  check_point(p, "p");
+  check_tangent(p, v);
+  check_sizes(out, p, "out");
   const double length = norm(p, v);
   const double t = std::min(length, std::max(0.0, farthest - std::asinh(std::sqrt(dot(p, p)))));
   const double along = length > 0 ? std::sinh(t) : 1, over = length > 0 ? length : 1;
@@ -161,6 +235,8 @@ void exp(std::span<const double> p, std::span<const double> v, std::span<double>
 }
 
 void log(std::span<const double> p, std::span<const double> q, std::span<double> out) {
+  check_two_points(p, q);
+  check_sizes(out, p, "out");
   const double half = half_distance_sinh(p, q), d = 2 * std::asinh(half), p0 = p[0];
   const double factor = d > 0 ? d / std::sinh(d) : 1;
   const double excess = 2 * half * half; // cosh d - 1
@@ -175,6 +251,9 @@ void log(std::span<const double> p, std::span<const double> q, std::span<double>
 
 void transport(std::span<const double> p, std::span<const double> q, std::span<const double> v,
                std::span<double> out) {
+  check_two_points(p, q);
+  check_tangent(p, v);
+  check_sizes(out, p, "out");
   const double half = half_distance_sinh(p, q), q0 = q[0];
   const double c = product_with_tangent(p, q, v, 1 + 2 * half * half) / (2 + 2 * half * half);
   double sum = 0;
@@ -184,16 +263,46 @@ void transport(std::span<const double> p, std::span<const double> q, std::span<c
     out[i] = value;
   }
   out[0] = sum / q0;
+  check_vector(out, "the transported v");
 }
 
 void to_poincare(std::span<const double> p, std::span<double> e) {
+  check_point(p, "p");
+  check_sizes(e, p.subspan(1), "e");
   const double denominator = 1 + p[0];
   for (std::size_t i = 0; i < e.size(); ++i) e[i] = p[i + 1] / denominator;
   keep_in_ball(e);
 }
 
+// cosh d - 1 for all pairs by one product a panel; pairs whose rounding matters are done again from
+// their points.
 Matrix distances(const MatrixView& a, const MatrixView& b, Run& run) {
-  return column_distances(hyperboloid_points(a, "a"), hyperboloid_points(b, "b"), distance, run);
+  const Matrix p = hyperboloid_points(a, "a");
+  const Matrix q = hyperboloid_points(b, "b");
+  check_same_columns(p, q);
+  const auto point = [](const Matrix& m, std::int64_t i) {
+    return std::span(m.column(i), static_cast<std::size_t>(m.rows()));
+  };
+  std::vector<double> p0(static_cast<std::size_t>(p.cols()));
+  for (std::int64_t i = 0; i < p.cols(); ++i) p0[static_cast<std::size_t>(i)] = p(0, i);
+  Matrix out(p.cols(), q.cols());
+  run.parallel_for((q.cols() + panel_cols - 1) / panel_cols, [&](std::int64_t k) {
+    const std::int64_t first = k * panel_cols, cols = std::min(panel_cols, q.cols() - first);
+    const arma::mat own = wrap_columns(q, first, cols);
+    arma::mat turned = own; // a copy: the initialiser itself would be q's memory
+    turned.tail_rows(turned.n_rows - 1) *= -1;
+    arma::mat gram = wrap_columns(out, first, cols);
+    gram = wrap_columns(p, 0, p.cols()).t() * turned;
+    for (std::int64_t j = first; j < first + cols; ++j) {
+      double* x = out.column(j);
+      const bool again = simd::subtract_one(x, p0.data(), q(0, j), lost_in_distances, p.cols());
+      for (std::int64_t i = 0; i < p.cols(); ++i)
+        x[i] = again && x[i] < lost_in_distances * p(0, i) * q(0, j)
+                   ? 2 * std::asinh(half_distance_sinh(point(p, i), point(q, j)))
+                   : std::log1p(x[i] + std::sqrt(x[i] * (x[i] + 2)));
+    }
+  });
+  return out;
 }
 
 } // namespace lorentz

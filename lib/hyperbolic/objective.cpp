@@ -38,14 +38,14 @@ arma::mat columns(const Matrix& m, std::int64_t first, std::int64_t count) {
 EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& distances,
                                        const EmbedOptions& options, Run& run)
     : nodes_(graph.size()), options_(options), edges_(graph.edges()),
-      pagerank_(cape::pagerank(graph, options.restart)) {
+      pagerank_(cape::pagerank(graph, options.restart, run)) {
   std::int64_t size = 0;
   for (std::int64_t first = 0; first < nodes_; first += panel_cols) {
     const std::int64_t cols = std::min(panel_cols, nodes_ - first);
     panels_.push_back({first, cols, first + cols, size});
     size += cols * (first + cols);
   }
-  targets_.resize(at(size));
+  targets_.resize(at(options_.objective == Objective::soft ? size : nodes_));
   pull_.resize(at(size));
   push_.resize(at(size));
   row_sums_.resize(at(nodes_) * panels_.size());
@@ -55,7 +55,7 @@ EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& dista
   if (options_.objective == Objective::soft)
     set_soft_targets(distances, run);
   else
-    set_positives(graph);
+    set_positives(graph, run);
 }
 
 std::int64_t EmbeddingObjective::slot(std::int64_t i, std::int64_t j) const {
@@ -89,10 +89,10 @@ void EmbeddingObjective::set_soft_targets(const Matrix& distances, Run& run) {
   });
 }
 
-void EmbeddingObjective::set_positives(const Digraph& graph) {
+void EmbeddingObjective::set_positives(const Digraph& graph, Run& run) {
   const Objective kind = options_.objective;
   const Matrix strength = kind == Objective::literal ? graph.adjacency() : Matrix();
-  for (const Edge& e : k_hop_strengths(graph, options_.k_hop)) {
+  for (const Edge& e : k_hop_strengths(graph, options_.k_hop, run)) {
     if (kind == Objective::literal)
       positives_.push_back({e.from, e.to, strength(e.from, e.to)}); // 0 without a direct edge
     else
@@ -121,6 +121,7 @@ EmbedEpoch EmbeddingObjective::operator()(const Matrix& points, Matrix* gradient
 // push_, pull_, mass_ and pulled_. A thread takes a panel: one product for its part of the Gram
 // matrix -<p,q>_L, then one pass over its columns.
 void EmbeddingObjective::pair_terms(const Matrix& points, Run& run) {
+  const bool soft = options_.objective == Objective::soft;
   std::vector<double> p0(at(nodes_));
   for (std::int64_t i = 0; i < nodes_; ++i) p0[at(i)] = points(0, i);
   std::fill(row_sums_.begin(), row_sums_.end(), 0.0);
@@ -146,8 +147,8 @@ void EmbeddingObjective::pair_terms(const Matrix& points, Run& run) {
             x[i] = 2 * half * half;
           }
       const simd::ContrastiveSums sums =
-          simd::contrastive_column(x, pull_.data() + start, targets_.data() + start, row_sums,
-                                   1 / options_.temperature, min_sinh, j);
+          simd::contrastive_column(x, pull_.data() + start, targets_.data() + (soft ? start : 0),
+                                   row_sums, 1 / options_.temperature, min_sinh, j);
       mass_[at(j)] += sums.energy;
       pulled_[at(k)] += sums.pulled;
     }
@@ -208,31 +209,35 @@ double EmbeddingObjective::sparse_term(const Matrix& points, Run& run) {
 
 // With S_mn = pull_mn - push_mn (share_m + share_n), the sum of dL/d(cosh d_mn) over both orders,
 // dL/dp_m = sum_n S_mn (q0, -q~) / (tau M).
-void EmbeddingObjective::pair_gradient(const Matrix& points, Matrix& gradient, Run& run) const {
+void EmbeddingObjective::pair_gradient(const Matrix& points, Matrix& gradient, Run& run) {
   const double scale = 1 / (options_.temperature * static_cast<double>(nodes_));
-  run.parallel_for(static_cast<std::int64_t>(panels_.size()), [&](std::int64_t k) {
+  const auto n_panels = static_cast<std::int64_t>(panels_.size());
+  std::vector<double>& s = push_; // S takes its place, strictly above the diagonal
+  run.parallel_for(n_panels, [&](std::int64_t k) {
     const Panel& own = panels_[at(k)];
-    const auto memory = std::make_unique_for_overwrite<double[]>(at(nodes_ * own.cols));
-    double* s = memory.get(); // columns of S, M x own.cols
-    const auto coefficient = [&](std::int64_t element, std::int64_t i, std::int64_t j) {
-      return pull_[at(element)] - push_[at(element)] * (share_[at(i)] + share_[at(j)]);
-    };
     for (std::int64_t c = 0; c < own.cols; ++c) {
-      const std::int64_t j = own.first + c;
-      for (std::int64_t i = 0; i < j; ++i)
-        s[c * nodes_ + i] = coefficient(own.offset + c * own.rows + i, i, j);
-      s[c * nodes_ + j] = 0;
+      const std::int64_t j = own.first + c, start = own.offset + c * own.rows;
+      simd::contrastive_slopes(s.data() + start, pull_.data() + start, share_.data(), share_[at(j)],
+                               j);
+      std::fill_n(s.data() + start + j, own.rows - j, 0.0);
     }
+  });
+  run.parallel_for(n_panels, [&](std::int64_t k) {
+    const Panel& own = panels_[at(k)];
+    // The rows of the block that lie right of the diagonal, column by column of S as they are kept.
+    const std::int64_t behind = nodes_ - own.first;
+    const auto memory = std::make_unique_for_overwrite<double[]>(at(own.cols * behind));
     for (std::size_t other = at(k); other < panels_.size(); ++other) {
       const Panel& panel = panels_[other];
-      for (std::int64_t c = 0; c < panel.cols; ++c) {
-        const std::int64_t j = panel.first + c, last = std::min(own.rows, j);
-        for (std::int64_t i = own.first; i < last; ++i)
-          s[(i - own.first) * nodes_ + j] = coefficient(panel.offset + c * panel.rows + i, i, j);
-      }
+      for (std::int64_t c = 0; c < panel.cols; ++c)
+        std::copy_n(s.data() + panel.offset + c * panel.rows + own.first, own.cols,
+                    memory.get() + (panel.first + c - own.first) * own.cols);
     }
+    const arma::mat above(s.data() + own.offset, at(own.rows), at(own.cols), false, true);
+    const arma::mat right(memory.get(), at(own.cols), at(behind), false, true);
     arma::mat out = columns(gradient, own.first, own.cols);
-    out = columns(points, 0, nodes_) * arma::mat(s, at(nodes_), at(own.cols), false, true);
+    out = columns(points, 0, own.rows) * above;
+    out += columns(points, own.first, behind) * right.t();
     out.row(0) *= scale;
     out.tail_rows(out.n_rows - 1) *= -scale;
   });

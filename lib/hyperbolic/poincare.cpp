@@ -32,10 +32,24 @@ double conformal_gap(std::span<const double> a) {
 }
 
 void check_in_ball(std::span<const double> e, const std::string& name) {
+  if (e.empty())
+    throw Error(Status::dim_mismatch, name + " has no elements; it must have at least 1");
   const double length = norm(e);
   if (!(length < 1))
     throw Error(Status::invalid_argument, name + " has norm " + std::to_string(length) +
                                               "; points of the Poincare ball have norm below 1");
+}
+
+void check_two_points(std::span<const double> a, std::span<const double> b) {
+  check_in_ball(a, "a");
+  check_in_ball(b, "b");
+  check_sizes(b, a, "b");
+}
+
+double distance_inside(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return 2 * std::asinh(std::sqrt(sum) / std::sqrt(conformal_gap(a) * conformal_gap(b)));
 }
 
 Matrix ball_points(const MatrixView& view, std::string_view name) {
@@ -67,19 +81,21 @@ void keep_in_ball(std::span<double> e) {
 namespace poincare {
 
 double distance(std::span<const double> a, std::span<const double> b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return 2 * std::asinh(std::sqrt(sum) / std::sqrt(conformal_gap(a) * conformal_gap(b)));
+  check_two_points(a, b);
+  return distance_inside(a, b);
 }
 
 void to_lorentz(std::span<const double> e, std::span<double> p) {
   check_in_ball(e, "e");
+  check_sizes(e, p.subspan(p.empty() ? 0 : 1), "e");
   const double gap = conformal_gap(e);
   for (std::size_t i = e.size(); i > 0; --i) p[i] = 2 * e[i - 1] / gap;
   lorentz::project(p);
 }
 
 void add(std::span<const double> a, std::span<const double> b, std::span<double> out) {
+  check_two_points(a, b);
+  check_sizes(out, a, "out");
   // ((1 + 2<a,b> + |b|^2) a + (1 - |a|^2) b) / (1 + 2<a,b> + |a|^2 |b|^2), with the sums written so
   // that nothing cancels when b is nearly -a.
   double sum = 0;
@@ -91,6 +107,10 @@ void add(std::span<const double> a, std::span<const double> b, std::span<double>
 }
 
 void exp(std::span<const double> a, std::span<const double> v, std::span<double> out) {
+  check_in_ball(a, "a");
+  check_sizes(v, a, "v");
+  check_vector(v, "v");
+  check_sizes(out, a, "out");
   const double length = norm(v);
   const double factor = length > 0 ? std::tanh(length / conformal_gap(a)) / length : 0;
   std::vector<double> step(v.begin(), v.end());
@@ -100,6 +120,7 @@ void exp(std::span<const double> a, std::span<const double> v, std::span<double>
 }
 
 void log(std::span<const double> a, std::span<const double> b, std::span<double> out) {
+  check_sizes(out, a, "out");
   const double d = distance(a, b), gap = conformal_gap(a);
   std::vector<double> direction(a.begin(), a.end());
   for (double& x : direction) x = -x;
@@ -110,7 +131,15 @@ void log(std::span<const double> a, std::span<const double> b, std::span<double>
 }
 
 Matrix distances(const MatrixView& a, const MatrixView& b, Run& run) {
-  return column_distances(ball_points(a, "a"), ball_points(b, "b"), distance, run);
+  const Matrix from = ball_points(a, "a"), to = ball_points(b, "b");
+  check_same_columns(from, to);
+  const auto n = static_cast<std::size_t>(from.rows());
+  Matrix out(from.cols(), to.cols());
+  run.parallel_for(to.cols(), [&](std::int64_t j) {
+    for (std::int64_t i = 0; i < from.cols(); ++i)
+      out(i, j) = distance_inside({from.column(i), n}, {to.column(j), n});
+  });
+  return out;
 }
 
 } // namespace poincare

@@ -85,6 +85,19 @@ ContrastiveSums ContrastiveColumn(double* push, double* pull, const double* targ
   return sums;
 }
 
+void ContrastiveSlopes(double* push, const double* pull, const double* share, double own_share,
+                       std::int64_t n) {
+  const Tag d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Vec own = hn::Set(d, own_share);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const Vec shares = hn::Add(hn::LoadU(d, share + i), own);
+    hn::StoreU(hn::NegMulAdd(hn::LoadU(d, push + i), shares, hn::LoadU(d, pull + i)), d, push + i);
+  }
+  for (; i < n; ++i) push[i] = pull[i] - push[i] * (share[i] + own_share);
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace cape::simd
 HWY_AFTER_NAMESPACE();
@@ -94,6 +107,7 @@ namespace cape::simd {
 
 HWY_EXPORT(SubtractOne);
 HWY_EXPORT(ContrastiveColumn);
+HWY_EXPORT(ContrastiveSlopes);
 
 bool subtract_one(double* gram, const double* p0, double q0, double lost, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(SubtractOne)(gram, p0, q0, lost, n);
@@ -103,6 +117,10 @@ ContrastiveSums contrastive_column(double* push, double* pull, const double* tar
                                    std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(ContrastiveColumn)(push, pull, target, row_sums, inverse_temperature,
                                                  min_sinh, n);
+}
+void contrastive_slopes(double* push, const double* pull, const double* share, double own_share,
+                        std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ContrastiveSlopes)(push, pull, share, own_share, n);
 }
 
 } // namespace cape::simd

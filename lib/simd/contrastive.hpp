@@ -19,4 +19,8 @@ ContrastiveSums contrastive_column(double* push, double* pull, const double* tar
                                    double* row_sums, double inverse_temperature, double min_sinh,
                                    std::int64_t n);
 
+/// push[i] = pull[i] - push[i] (share[i] + own_share).
+void contrastive_slopes(double* push, const double* pull, const double* share, double own_share,
+                        std::int64_t n);
+
 } // namespace cape::simd

@@ -81,8 +81,9 @@ setValidity("CapeDag", function(object) {
 #'
 #' @slot features names of the features.
 #' @slot hyperboloid,poincare matrices with a row for every feature and d + 1 and d columns.
-#' @slot generality 1 - |e|, e the point in the ball.
-#' @slot radius hyperbolic distance to the origin: causal specificity.
+#' @slot generality 1 - |e|, e the point in the ball; `NA` for features without edges, which have no place
+#'   in the causal order and lie at the origin.
+#' @slot radius hyperbolic distance to the origin: causal specificity; `NA` as above.
 #' @slot pagerank stationary probability of the walk from effects to causes.
 #' @slot history a DataFrame with a row for every epoch.
 #' @slot info a list: `converged`, `n_clamped`.

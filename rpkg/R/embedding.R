@@ -42,6 +42,10 @@ new_embedding <- function(result, features, param, seed) {
         names(x) <- features
         x
     }
+    # Features without edges lie exactly at the origin and are neither general nor specific.
+    alone <- result$radius == 0
+    result$generality[alone] <- NA
+    result$radius[alone] <- NA
     new("CapeEmbedding",
         features = features, hyperboloid = result$hyperboloid, poincare = result$poincare,
         generality = named(result$generality), radius = named(result$radius),

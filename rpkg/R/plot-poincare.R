@@ -32,7 +32,7 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L) {
         if (NROW(edges) > NROW(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"))
 
     # When all points are near the centre, the picture ends not far outside of them.
-    reach <- max(0.05, max(1 - points$generality))
+    reach <- max(0.05, sqrt(points$x^2 + points$y^2))
     rim <- if (reach > 0.75) 1 else reach * 1.15
     names <- place_labels(utils::head(points[linked, ][order(-points$generality[linked]), ], labels), rim)
     plot <- ggplot2::ggplot() + rings(rim)

@@ -51,15 +51,19 @@ dag_lines <- function(dag) {
     )
 }
 
-# Of the features with edges: where the others lie says nothing of causes.
-general_lines <- function(embedding, n, dag = NULL) {
-    generality <- embedding@generality
-    if (!is.null(dag) && length(dag@adjacency@x) > 0L) {
-        generality <- generality[linked_features(dag)]
+# Of the features with edges: the others have no generality.
+general_lines <- function(embedding, n) {
+    top <- utils::head(sort(embedding@generality, decreasing = TRUE), n)
+    if (length(top) == 0L) {
+        return("no feature has an edge: all are at the origin, without a position")
     }
-    top <- utils::head(sort(generality, decreasing = TRUE), n)
     c("most general features (generality 1 - |e|):",
         paste0("  ", format(names(top)), "  ", formatC(top, digits = 3L, format = "f")))
+}
+
+radius_text <- function(embedding) {
+    radius <- embedding@radius[!is.na(embedding@radius)]
+    if (length(radius) == 0L) "0" else paste(number(min(radius)), "to", number(max(radius)))
 }
 
 #' @rdname CapeDag-class
@@ -76,7 +80,7 @@ setMethod("show", "CapeEmbedding", function(object) {
     cat("CapeEmbedding: ", count_of(length(object@features), "feature"), " in ",
         ncol(object@poincare), " dimensions\n", sep = "")
     writeLines(c(
-        paste0("radius: ", number(min(object@radius)), " to ", number(max(object@radius)),
+        paste0("radius: ", radius_text(object),
             if (object@info$n_clamped > 0) paste0(", held at the largest ", object@info$n_clamped,
                 " times")),
         if (!object@info$converged) "the loss was still moving at the last epoch",
@@ -92,8 +96,8 @@ fit_lines <- function(fit, n) {
         dag_lines(fit@dag),
         edge_lines(fit@dag, n),
         paste0("embedding: ", ncol(fit@embedding@poincare), " dimensions, radius ",
-            number(min(fit@embedding@radius)), " to ", number(max(fit@embedding@radius))),
-        general_lines(fit@embedding, n, fit@dag),
+            radius_text(fit@embedding)),
+        general_lines(fit@embedding, n),
         paste0("seed ", fit@seed, ", core ", fit@versions$core, " (", fit@versions$build_id, "), BLAS ",
             fit@versions$blas_kernel)
     )

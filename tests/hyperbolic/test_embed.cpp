@@ -345,9 +345,27 @@ BOOST_AUTO_TEST_CASE(unusual_graphs_have_sound_embeddings) {
         }
 }
 
-BOOST_AUTO_TEST_CASE(nodes_without_edges_stay_near_the_origin) {
-  for (const std::int64_t m : {1, 2, 7})
-    for (const double r : fit(Digraph(m), in(8)).radius) BOOST_TEST(r <= 0.05);
+// At the origin, and the others where they would be without them.
+BOOST_AUTO_TEST_CASE(nodes_without_edges_have_no_position_and_move_nobody) {
+  for (const std::int64_t m : {1, 2, 7}) {
+    const Embedding e = fit(Digraph(m), in(8));
+    for (const double r : e.radius) BOOST_TEST(r == 0);
+    for (const double p : e.pagerank) BOOST_TEST(p == 1 / static_cast<double>(m));
+    BOOST_TEST(e.converged);
+  }
+  const Digraph graph = barabasi_albert(40, 2, 3);
+  std::vector<Edge> edges = graph.edges(); // odd numbers have edges
+  for (Edge& e : edges) e = {2 * e.from + 1, 2 * e.to + 1, e.weight};
+  for (const Objective kind : objectives) {
+    const Embedding alone = fit(graph, brief(8, kind)),
+                    among = fit(Digraph(100, edges), brief(8, kind));
+    check_sound(among, 100, 8);
+    for (std::int64_t i = 0; i < 100; ++i) {
+      const bool linked = i % 2 == 1 && i < 80;
+      for (std::int64_t k = 0; k < 8; ++k)
+        BOOST_TEST(among.poincare(i, k) == (linked ? alone.poincare(i / 2, k) : 0));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_loss_falls) {
@@ -487,7 +505,9 @@ BOOST_AUTO_TEST_CASE(options_are_described) {
 
 BOOST_AUTO_TEST_CASE(what_cannot_fit_in_memory_is_refused_with_the_figure) {
   std::string message;
-  BOOST_CHECK(status_of([] { fit(Digraph(1'000'000), in(64)); }, &message) ==
+  std::vector<Edge> chain;
+  for (std::int64_t i = 1; i < 1'000'000; ++i) chain.push_back({i - 1, i, 1});
+  BOOST_CHECK(status_of([&] { fit(Digraph(1'000'000, chain), in(64)); }, &message) ==
               Status::out_of_memory);
   BOOST_TEST(message.find("GB") != std::string::npos);
 }

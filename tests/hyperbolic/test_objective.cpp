@@ -125,7 +125,8 @@ double naive_soft(const Digraph& graph, const Matrix& points, const EmbedOptions
         loss -= std::exp(-path(i, n) / o.soft_temperature) / targets *
                 std::log(std::exp(-d(i, n) / o.temperature) / energies) / static_cast<double>(m);
   }
-  const std::vector<double> pi = pagerank(graph, o.restart);
+  Run run;
+  const std::vector<double> pi = pagerank(graph, o.restart, run);
   const auto r = [&](std::int64_t i) { return std::acosh(points(i, 0)); };
   for (const Edge& e : graph.edges())
     loss += o.rank_weight / static_cast<double>(m) * o.rank_temperature *
@@ -156,7 +157,8 @@ double naive_k_hop(const Digraph& graph, const Matrix& points, const EmbedOption
         loss -= weight(n) * std::log(e / (e + negatives)) / static_cast<double>(m);
       }
   }
-  const std::vector<double> pi = pagerank(graph, o.restart);
+  Run run;
+  const std::vector<double> pi = pagerank(graph, o.restart, run);
   for (std::int64_t i = 0; i < m; ++i)
     loss += o.generality_weight * pi[static_cast<std::size_t>(i)] * std::acosh(points(i, 0)) /
             static_cast<double>(m);

@@ -259,7 +259,8 @@ typedef struct cape_embedding_info {
   int32_t converged;
 } cape_embedding_info;
 CAPE_API cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embedding* embedding);
-/* n_nodes x (d + 1), n_nodes x d, and three vectors of n_nodes (each may be NULL). */
+/* n_nodes x (d + 1), n_nodes x d, and three vectors of n_nodes (each may be NULL). A node without edges
+ * has no place in the causal order: it is at the origin (radius 0, generality 1). */
 CAPE_API cape_status cape_embedding_hyperboloid(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
 CAPE_API cape_status cape_embedding_poincare(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
 CAPE_API cape_status cape_embedding_nodes(double* generality_out, double* radius_out, double* pagerank_out,
