@@ -30,6 +30,8 @@ std::int64_t min_steps_per_epoch(std::int64_t features) {
   return std::clamp<std::int64_t>(3600 / features, 15, 120);
 }
 
+std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 // The cycles of a random start, and with them h, grow with the number of columns; the number of
 // times that rho can grow does not.
 double first_rho(std::int64_t features) {
@@ -81,28 +83,40 @@ private:
   double power1_ = 1, power2_ = 1;
 };
 
-// Minibatches of the rows of a table, gathered into one buffer.
+// Minibatches of the rows of a table without end, gathered into one buffer. Every pass over the
+// rows has an order of its own, and a batch that reaches the end of a pass goes on with the next:
+// all batches have the same size, and no row is left out.
 class BatchReader {
 public:
-  BatchReader(const Batch& table, std::int64_t columns, std::int64_t rows)
-      : table_(table), columns_(columns), rows_(rows),
+  BatchReader(const Batch& table, std::int64_t columns, std::int64_t rows, std::uint64_t seed)
+      : table_(table), columns_(columns), seed_(seed), row_(static_cast<std::size_t>(rows)),
         x_(static_cast<std::size_t>(checked_size(rows, columns, "batch"))),
         observed_(table.observed ? x_.size() : 0) {}
 
-  Batch gather(const std::int64_t* row_numbers) {
-    copy(table_.x, row_numbers, x_.data());
-    if (table_.observed) copy(table_.observed, row_numbers, observed_.data());
-    return {x_.data(), table_.observed ? observed_.data() : nullptr, rows_};
+  Batch next() {
+    for (std::int64_t& row : row_) {
+      if (position_ == order_.size()) {
+        order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows);
+        position_ = 0;
+      }
+      row = order_[position_++];
+    }
+    gather(table_.x, x_.data());
+    if (table_.observed) gather(table_.observed, observed_.data());
+    return {x_.data(), table_.observed ? observed_.data() : nullptr, std::ssize(row_)};
   }
 
 private:
-  void copy(const double* from, const std::int64_t* row_numbers, double* to) const {
-    for (std::int64_t j = 0; j < columns_; ++j)
-      for (std::int64_t r = 0; r < rows_; ++r)
-        to[j * rows_ + r] = from[j * table_.rows + row_numbers[r]];
+  void gather(const double* from, double* to) const {
+    for (std::int64_t j = 0; j < columns_; ++j, from += table_.rows)
+      for (const std::int64_t row : row_) *to++ = from[row];
   }
   const Batch& table_;
-  std::int64_t columns_, rows_;
+  std::int64_t columns_;
+  std::uint64_t seed_, pass_ = 0;
+  std::vector<std::int64_t> order_; // of the rows in the present pass
+  std::size_t position_ = 0;
+  std::vector<std::int64_t> row_; // of the present batch
   std::vector<double> x_, observed_;
 };
 
@@ -164,9 +178,10 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
                               const DagOptions& options, Run& run) {
   const std::int64_t m = model.shape().features, n = table.rows;
   const std::int64_t batch_rows = std::min(options.batch_size, n);
-  const std::int64_t steps_per_pass = n / batch_rows; // the incomplete last batch is left out
-  const std::int64_t passes = (min_steps_per_epoch(m) + steps_per_pass - 1) / steps_per_pass;
-  const std::int64_t steps = options.epochs * passes * steps_per_pass;
+  // An epoch is one or more passes over the rows, rounded up to whole batches.
+  const std::int64_t passes = ceiling(min_steps_per_epoch(m) * batch_rows, n);
+  const std::int64_t steps_per_epoch = ceiling(passes * n, batch_rows);
+  const std::int64_t steps = checked_size(options.epochs, steps_per_epoch, "steps");
   const std::int64_t update_interval =
       options.rho_interval > 0 ? options.rho_interval
                                : std::max<std::int64_t>(1, options.epochs / penalty_updates);
@@ -177,7 +192,7 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
   model.initialize(run.seed(), fit.parameters.data());
   Objective objective(model, options.constraint);
   Adam adam(fit.parameters.size());
-  BatchReader reader(table, m, batch_rows);
+  BatchReader reader(table, m, batch_rows, run.seed());
   const auto renew_constraint = [&](std::int64_t step) {
     if (options.constraint == Constraint::logdet)
       return_to_domain(objective, fit.parameters, model.edge_parameters(), run);
@@ -190,31 +205,27 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
   std::int64_t step = 0;
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
     DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
-    for (std::int64_t pass = 0; pass < passes; ++pass) {
-      Rng rng(run.seed(), {hash("dag.batch"), static_cast<std::uint64_t>(epoch * passes + pass)});
-      const std::vector<std::int64_t> rows = rng.permutation(n);
-      for (std::int64_t s = 0; s < steps_per_pass; ++s) {
-        const Batch batch = reader.gather(rows.data() + s * batch_rows);
-        renew_constraint(step);
-        const Objective::Value value =
-            objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
-        if (!std::isfinite(value.loss))
-          throw Error(Status::not_converged,
-                      "the loss is not finite in epoch " + std::to_string(epoch) +
-                          ": use a lower learning rate, or scale the columns (standardize)");
-        record.loss += value.loss;
-        record.reconstruction += value.score.reconstruction;
-        record.kl += value.score.kl;
-        const double progress = static_cast<double>(step) / static_cast<double>(steps);
-        const double rate =
-            options.learning_rate *
-            (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
-        adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate,
-                  lambda * std::min(1.0, progress / warm_up));
-        run.report({"dag", ++step, steps, value.loss, value.h});
-      }
+    for (std::int64_t s = 0; s < steps_per_epoch; ++s) {
+      const Batch batch = reader.next();
+      renew_constraint(step);
+      const Objective::Value value =
+          objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
+      if (!std::isfinite(value.loss))
+        throw Error(Status::not_converged,
+                    "the loss is not finite in epoch " + std::to_string(epoch) +
+                        ": use a lower learning rate, or scale the columns (standardize)");
+      record.loss += value.loss;
+      record.reconstruction += value.score.reconstruction;
+      record.kl += value.score.kl;
+      const double progress = static_cast<double>(step) / static_cast<double>(steps);
+      const double rate =
+          options.learning_rate *
+          (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+      adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate,
+                lambda * std::min(1.0, progress / warm_up));
+      run.report({"dag", ++step, steps, value.loss, value.h});
     }
-    const double count = static_cast<double>(passes * steps_per_pass);
+    const double count = static_cast<double>(steps_per_epoch);
     record.loss /= count;
     record.reconstruction /= count;
     record.kl /= count;

@@ -115,28 +115,33 @@ void Regressions::initialize(simd::NodeRegression& net, const Family& family,
 void Regressions::train(simd::NodeRegression& net, const float* table, const float* target,
                         std::int64_t n, std::int64_t fold) const {
   const std::int64_t batch = std::min(largest_batch, n);
-  const std::int64_t n_batches = n / batch, n_steps = epochs_ * n_batches;
+  const std::int64_t n_steps = (epochs_ * n + batch - 1) / batch;
+  constexpr std::int64_t between_polls = 64;
   std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
   Rng rng(run_.seed(), {hash("dag.refine.batches"), static_cast<std::uint64_t>(fold)});
-  std::int64_t step = 0;
-  for (std::int64_t epoch = 0; epoch < epochs_; ++epoch) {
-    run_.poll();
-    // The rows are in random order already: going round them with a random stride that is coprime
-    // to their number is a new permutation for the price of two random numbers.
-    std::int64_t position = rng.integer(n), stride;
-    do stride = 1 + rng.integer(n);
-    while (std::gcd(stride, n) != 1);
-    for (std::int64_t b = 0; b < n_batches; ++b, ++step) {
-      for (std::int64_t& row : rows) {
-        row = position;
-        position += stride;
-        if (position >= n) position -= n;
-      }
-      const double t = static_cast<double>(step) / static_cast<double>(n_steps);
-      const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * t));
-      net.step(table, target, rows.data(), batch,
-               peak_rate * (final_rate + (1 - final_rate) * cosine));
+  // The rows are in random order already: going round them with a random stride that is coprime to
+  // their number is a new permutation for the price of two random numbers. A batch that reaches the
+  // end of one goes on with the next.
+  std::int64_t position = 0, stride = 1, left = 0;
+  const auto next_row = [&] {
+    if (left-- == 0) {
+      left = n - 1;
+      position = rng.integer(n);
+      do stride = 1 + rng.integer(n);
+      while (std::gcd(stride, n) != 1);
     }
+    const std::int64_t row = position;
+    position += stride;
+    if (position >= n) position -= n;
+    return row;
+  };
+  for (std::int64_t step = 0; step < n_steps; ++step) {
+    if (step % between_polls == 0) run_.poll();
+    std::ranges::generate(rows, next_row);
+    const double t = static_cast<double>(step) / static_cast<double>(n_steps);
+    const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * t));
+    net.step(table, target, rows.data(), batch,
+             peak_rate * (final_rate + (1 - final_rate) * cosine));
   }
 }
 

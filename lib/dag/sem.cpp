@@ -3,6 +3,7 @@ module;
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <typeinfo>
 module cape.dag;
 
@@ -11,6 +12,12 @@ namespace cape::sem {
 Model::~Model() = default;
 
 std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& options) {
+  // More than the parameters of any model: their number fits into 64 bits if this does.
+  constexpr std::int64_t beside_weights = 1024;
+  const std::int64_t channels = options.sem == Sem::mlp ? options.hidden : 1;
+  const std::string_view what = "the parameters of the model";
+  checked_size(checked_size(features, channels, what) + beside_weights, features + beside_weights,
+               what);
   switch (options.sem) {
   case Sem::linear: return make_linear(features, options);
   case Sem::paper: return make_paper(features, options);

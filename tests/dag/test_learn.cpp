@@ -377,6 +377,21 @@ BOOST_AUTO_TEST_CASE(takes_a_wide_table_of_few_rows) {
   BOOST_TEST(dag.history.back().loss < 0.9 * dag.history.front().loss);
 }
 
+// While nothing moves, the KL terms of an epoch of whole passes average to that of the table,
+// 1/2 sum_j mean x_j^2: every row counts once a pass, though batches of 128 do not divide 192 rows.
+BOOST_AUTO_TEST_CASE(uses_every_row_once_a_pass) {
+  const Matrix x = noise(192, 3, 15); // an epoch is 80 passes, or 120 batches
+  double expected = 0;
+  for (std::int64_t j = 0; j < 3; ++j) {
+    const double mean = std::accumulate(x.column(j), x.column(j) + 192, 0.0) / 192;
+    for (std::int64_t i = 0; i < 192; ++i) expected += (x(i, j) - mean) * (x(i, j) - mean) / 384;
+  }
+  DagOptions o = plain(1);
+  o.sem = Sem::linear;
+  o.learning_rate = 1e-300;
+  BOOST_TEST(learn(x, o).history[0].kl == expected, boost::test_tools::tolerance(1e-12));
+}
+
 BOOST_AUTO_TEST_CASE(keeps_a_weight_on_every_refined_edge) {
   const Dag dag = learn(simulated(400, 6, 14), DagOptions());
   check_sound(dag, 6);

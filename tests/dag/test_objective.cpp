@@ -373,6 +373,13 @@ BOOST_AUTO_TEST_CASE(refuses_parameters_of_another_model) {
                         [&] { cape::dag_loss(Matrix(20, 10), few, 0, 0, o); }));
   BOOST_TEST(fails_with(Status::invalid_argument, "features is 0",
                         [&] { cape::dag_parameter_count(0, o); }));
+  for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper, Sem::literal}) {
+    DagOptions large;
+    large.sem = sem;
+    for (const std::int64_t features : {std::int64_t{1} << 31, std::int64_t{1} << 62})
+      BOOST_TEST(fails_with(Status::invalid_argument, "the parameters of the model",
+                            [&] { cape::dag_parameter_count(features, large); }));
+  }
   std::vector<double> bad(1210);
   bad[3] = not_a_number;
   BOOST_TEST(fails_with(Status::invalid_argument, "parameters",
