@@ -1,0 +1,168 @@
+// Step I: what an epoch costs beside its matrix products, how it grows, and whole fits; with the
+// bars of docs/performance.md. Ratios are between processor times of one run, taken alternately.
+//   bench_structure [ROW...]    rows: epoch growth threads fits thirty; all of them without one
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <string_view>
+#include <vector>
+import cape;
+
+extern "C" void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*,
+                       const double*, const int*, const double*, const int*, const double*, double*,
+                       const int*);
+
+namespace {
+
+constexpr std::int64_t batch = 128, hidden = 10; // the defaults
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+// Of one thread's work, whatever else the machine does.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+double time(double (*clock)(), const std::function<void()>& body) {
+  const double start = clock();
+  body();
+  return clock() - start;
+}
+
+void row(const char* what, double measured, const char* relation, double bar) {
+  std::printf("%-52s %8.3f   %s %g\n", what, measured, relation, bar);
+  std::fflush(stdout);
+}
+
+cape::Matrix table(std::int64_t rows, std::int64_t nodes, std::uint64_t seed = 1) {
+  cape::GraphOptions graph;
+  return cape::simulate_data(cape::simulate_dag(nodes, graph, seed), rows,
+                             {cape::Mechanism::linear}, seed);
+}
+
+cape::Dag fit(const cape::Matrix& x, std::int64_t epochs, cape::Refine refine, int threads,
+              std::uint64_t seed = 1) {
+  cape::DagOptions options;
+  options.epochs = epochs;
+  options.refine = refine;
+  cape::Run run(seed, threads);
+  return cape::learn_dag(x, options, run);
+}
+
+// The difference of a longer and a shorter fit leaves the epochs alone.
+double epoch_seconds(double (*clock)(), const cape::Matrix& x, std::int64_t epochs, int threads) {
+  const auto seconds = [&](std::int64_t n) {
+    return time(clock, [&] { fit(x, n, cape::Refine::never, threads); });
+  };
+  const double one = seconds(1);
+  return (seconds(1 + epochs) - one) / static_cast<double>(epochs);
+}
+
+// The two products of a step as one GEMM each: pre-activations and weight gradient.
+double products_seconds(std::int64_t nodes, int repeats) {
+  const int m = static_cast<int>(nodes), b = batch, u = m * hidden;
+  const double one = 1, zero = 0;
+  std::vector<double> x(static_cast<std::size_t>(m) * b, 0.5),
+      w(static_cast<std::size_t>(m) * static_cast<std::size_t>(u), 0.5),
+      units(static_cast<std::size_t>(u) * b);
+  const auto products = [&] {
+    dgemm_("N", "N", &b, &u, &m, &one, x.data(), &b, w.data(), &m, &zero, units.data(), &b);
+    dgemm_("T", "N", &m, &u, &b, &one, x.data(), &b, units.data(), &b, &zero, w.data(), &m);
+  };
+  products();
+  return time(processor_seconds,
+              [&] {
+                for (int i = 0; i < repeats; ++i) {
+                  std::fill(w.begin(), w.end(), 0.5);
+                  products();
+                }
+              }) /
+         repeats;
+}
+
+void epoch() {
+  constexpr std::int64_t nodes = 900, rows = 10000;
+  constexpr double steps = (rows + batch - 1) / batch;
+  const cape::Matrix x = table(rows, nodes);
+  std::vector<double> ratios, shares;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const double products = steps * products_seconds(nodes, 10);
+    const double seconds = epoch_seconds(processor_seconds, x, 1, 1);
+    const cape::Matrix weights = fit(x, 1, cape::Refine::never, 1).weights;
+    cape::Matrix gradient;
+    const double measure = time(processor_seconds, [&] {
+      cape::acyclicity(weights, cape::Constraint::expm, &gradient);
+    });
+    const double renewals = steps / static_cast<double>(nodes / 64) + 1;
+    std::printf("  M = 900, N = 10,000: epoch %.2f s, its products %.2f s, h %.3f s\n", seconds,
+                products, measure);
+    ratios.push_back(seconds / products);
+    shares.push_back(renewals * measure / seconds);
+  }
+  std::ranges::sort(ratios);
+  std::ranges::sort(shares);
+  row("epoch / its products (median of 3)", ratios[1], "<=", 1.6);
+  row("h and its gradient, share of an epoch", shares[1], "<=", 0.25);
+}
+
+void growth() {
+  const double base = epoch_seconds(processor_seconds, table(10000, 100), 10, 1);
+  const double tall = epoch_seconds(processor_seconds, table(90000, 100), 2, 1);
+  const double wide = epoch_seconds(processor_seconds, table(10000, 900), 1, 1);
+  row("exponent in N, 10,000 to 90,000 at M = 100", std::log(tall / base) / std::log(9), "<=",
+      1.05);
+  row("exponent in M, 100 to 900 at N = 10,000", std::log(wide / base) / std::log(9), "<=", 2.1);
+}
+
+void threads() {
+  const cape::Matrix x = table(10000, 500);
+  const double one = epoch_seconds(wall_seconds, x, 1, 1);
+  const double two = epoch_seconds(wall_seconds, x, 1, 2);
+  row("one thread / two threads, M = 500 (wall time)", one / two, ">=", 1.7);
+}
+
+cape::Matrix nonlinear(std::int64_t nodes) {
+  return cape::simulate_data(cape::simulate_dag(nodes, {}, 1), 5000, {}, 1);
+}
+
+void fits() {
+  const cape::Matrix x = nonlinear(10);
+  const auto seconds = [&](double (*clock)(), cape::Refine refine, int n) {
+    return time(clock, [&] { fit(x, 100, refine, n); });
+  };
+  row("fit, N = 5000, M = 10, without refinement: s", //
+      seconds(processor_seconds, cape::Refine::never, 1), "<=", 0.3);
+  row("the same with refinement: s", seconds(processor_seconds, cape::Refine::always, 1), "<=", 3);
+  row("the same, two threads (wall time): s", seconds(wall_seconds, cape::Refine::always, 2),
+      "<=", 1.7);
+}
+
+void thirty() {
+  const cape::Matrix x = nonlinear(30);
+  row("fit, N = 5000, M = 30, with refinement: s",
+      time(processor_seconds, [&] { fit(x, 100, cape::Refine::always, 1); }), "<=", 25);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const struct {
+    std::string_view name;
+    void (*run)();
+  } rows[] = {{"epoch", epoch},
+              {"growth", growth},
+              {"threads", threads},
+              {"fits", fits},
+              {"thirty", thirty}};
+  const std::vector<std::string_view> wanted(argv + 1, argv + argc);
+  for (const std::string_view name : wanted)
+    if (std::ranges::none_of(rows, [&](const auto& r) { return r.name == name; })) {
+      std::fprintf(stderr, "no row '%s': epoch, growth, threads, fits, thirty\n", name.data());
+      return 2;
+    }
+  for (const auto& r : rows)
+    if (wanted.empty() || std::ranges::find(wanted, r.name) != wanted.end()) r.run();
+}
