@@ -16,7 +16,9 @@
 #' * `cape_weights()`: a matrix; the row is the cause, the column the effect.
 #' * `cape_edges()`: a DataFrame of `from`, `to`, `weight` (signed) and `sign`, the strongest edge first.
 #'   The weights of `sem = "mlp"` are norms of a network's weights, not effects per unit, and their
-#'   `sign` tells in which direction the effect moves.
+#'   `sign` tells in which direction the effect moves. Of a refined graph there is `statistic` too, the t
+#'   of the test that kept the edge, and the best-supported edge comes first: the weight of such an edge
+#'   can be small where other features carry the same information.
 #' * `cape_embedding()`: a matrix of coordinates, a row for every feature.
 #' * `cape_generality()`: 1 - |e| for every feature, e its point in the ball: near 1 for causally general
 #'   features, near 0 for specific ones.
@@ -79,9 +81,13 @@ cape_weights <- function(x, sparse = TRUE, pruned = TRUE) {
 cape_edges <- function(x) {
     dag <- cape_dag(x)
     edges <- edge_table(dag)
-    strongest <- order(-abs(edges$weight), edges$from, edges$to)
-    S4Vectors::DataFrame(from = dag@features[edges$from], to = dag@features[edges$to],
-        weight = edges$weight, sign = edges$sign)[strongest, ]
+    table <- S4Vectors::DataFrame(from = dag@features[edges$from], to = dag@features[edges$to],
+        weight = edges$weight, sign = edges$sign)
+    rank <- abs(edges$weight)
+    if (length(dag@statistic) > 0L) {
+        table$statistic <- rank <- dag@statistic[cbind(edges$from, edges$to)]
+    }
+    table[order(-rank, edges$from, edges$to), ]
 }
 
 #' @rdname accessors
