@@ -32,6 +32,11 @@ struct AttentionInput {
   /// gives 0 and gradient 0; what a padded key or value holds (NaN too) has no influence.
   const std::uint8_t* key_mask = nullptr;
   T scale = std::numeric_limits<T>::quiet_NaN(); ///< NaN: 1/sqrt(head_dim)
+  /// Added to the scaled scores, or null: bias_heads x q_length x k_length, shared by the batch;
+  /// bias_heads is 1 (shared by the heads too) or heads. Minus infinity: this query does not see
+  /// this key. It has no gradient.
+  const T* bias = nullptr;
+  std::int64_t bias_heads = 1;
 };
 
 /// Where gradients go, each of its tensor's shape; what was there is overwritten. A null one is not
@@ -49,7 +54,8 @@ struct AttentionGradient {
 // keys and values and for tiles of scores, never for q_length x k_length of them. Errors:
 // invalid_argument for a null pointer, a size out of range, or a value (outside padding) that is
 // not finite or so large that a score could overflow; dim_mismatch for an odd head_dim with angles
-// or another angle_heads than 1 and heads. O(batch heads q_length k_length head_dim).
+// or another angle_heads or bias_heads than 1 and heads.
+// O(batch heads q_length k_length head_dim).
 
 /// out: batch x q_length x heads*head_dim (paper, eq_inject to eq attention, over the softmax of
 /// scaled scores). log_sum_exp of the scaled scores: batch x heads x q_length, or null; -inf for a

@@ -26,26 +26,6 @@ HWY_INLINE void transform(D d, T* x, std::int64_t n, T padding, F visit) {
   for (std::int64_t k = i; k < n; ++k) x[k] = block[k - i];
 }
 
-// The same without storing.
-template <class T, class D, class F>
-HWY_INLINE void for_each(D d, const T* x, std::int64_t n, T padding, F visit) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) visit(hn::LoadU(d, x + i));
-  if (i == n) return;
-  HWY_ALIGN T block[hn::MaxLanes(d)];
-  for (std::int64_t k = 0; k < lanes; ++k) block[k] = i + k < n ? x[i + k] : padding;
-  visit(hn::Load(d, block));
-}
-
-template <class T>
-T Max(const T* x, std::int64_t n) {
-  const hn::ScalableTag<T> d;
-  auto top = hn::Set(d, x[0]);
-  for_each(d, x, n, x[0], [&](auto v) HWY_ATTR { top = hn::Max(top, v); });
-  return hn::GetLane(hn::MaxOfLanes(d, top));
-}
-
 template <class T>
 T ExpSum(T* x, T shift, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -59,25 +39,8 @@ T ExpSum(T* x, T shift, std::int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-template <class T>
-T MaxAbs(const T* x, std::int64_t n) {
-  const hn::ScalableTag<T> d;
-  auto top = hn::Zero(d);
-  auto finite = hn::Eq(top, top);
-  for_each(d, x, n, T(0), [&](auto v) HWY_ATTR {
-    finite = hn::And(finite, hn::IsFinite(v));
-    top = hn::Max(top, hn::Abs(v));
-  });
-  if (!hn::AllTrue(d, finite)) return std::numeric_limits<T>::infinity();
-  return hn::GetLane(hn::MaxOfLanes(d, top));
-}
-
-double MaxF64(const double* x, std::int64_t n) { return Max(x, n); }
-float MaxF32(const float* x, std::int64_t n) { return Max(x, n); }
 double ExpSumF64(double* x, double shift, std::int64_t n) { return ExpSum(x, shift, n); }
 float ExpSumF32(float* x, float shift, std::int64_t n) { return ExpSum(x, shift, n); }
-double MaxAbsF64(const double* x, std::int64_t n) { return MaxAbs(x, n); }
-float MaxAbsF32(const float* x, std::int64_t n) { return MaxAbs(x, n); }
 
 } // namespace HWY_NAMESPACE
 } // namespace cape::simd
@@ -86,23 +49,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cape::simd {
 
-HWY_EXPORT(MaxF64);
-HWY_EXPORT(MaxF32);
 HWY_EXPORT(ExpSumF64);
 HWY_EXPORT(ExpSumF32);
-HWY_EXPORT(MaxAbsF64);
-HWY_EXPORT(MaxAbsF32);
 
-double max(const double* x, std::int64_t n) { return HWY_DYNAMIC_DISPATCH(MaxF64)(x, n); }
-float max(const float* x, std::int64_t n) { return HWY_DYNAMIC_DISPATCH(MaxF32)(x, n); }
 double exp_sum(double* x, double shift, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(ExpSumF64)(x, shift, n);
 }
 float exp_sum(float* x, float shift, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(ExpSumF32)(x, shift, n);
 }
-double max_abs(const double* x, std::int64_t n) { return HWY_DYNAMIC_DISPATCH(MaxAbsF64)(x, n); }
-float max_abs(const float* x, std::int64_t n) { return HWY_DYNAMIC_DISPATCH(MaxAbsF32)(x, n); }
 
 } // namespace cape::simd
 #endif

@@ -5,8 +5,11 @@
 #include <hwy/contrib/math/math-inl.h>
 
 #include "simd/vector_math.hpp"
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 HWY_BEFORE_NAMESPACE();
 namespace cape::simd {
@@ -63,6 +66,110 @@ struct Tanh {
   }
 };
 
+// pi/2 in three parts, so that whole multiples up to 1000 of the first two are exact.
+template <class T>
+struct RightAngle;
+template <>
+struct RightAngle<float> {
+  static constexpr float part[] = {0x1.922p+0f, -0x1.2afp-18f, 0x1.0b4612p-34f};
+};
+template <>
+struct RightAngle<double> {
+  static constexpr double part[] = {0x1.921fb54443p+0, -0x1.73dcb3b39ap-43, 0x1.45c06e0e68948p-86};
+};
+
+// 1 / n!
+template <class T>
+constexpr T inverse_factorial(int n) {
+  return n == 0 ? T(1) : inverse_factorial<T>(n - 1) / static_cast<T>(n);
+}
+
+// 1 - r^2/2! + r^4/4! - ... (odd = 0) or 1 - r^2/3! + r^4/5! - ... (odd = 1), which on
+// [-pi/4, pi/4] is exact to rounding with these terms.
+template <int odd, class D, class V>
+HWY_INLINE V alternating_series(D d, V square) {
+  using T = hn::TFromD<D>;
+  constexpr int terms = sizeof(T) == 4 ? 5 : 8;
+  V sum = hn::Set(d, inverse_factorial<T>(2 * terms + odd));
+  for (int i = terms - 1; i >= 0; --i)
+    sum = hn::NegMulAdd(square, sum, hn::Set(d, inverse_factorial<T>(2 * i + odd)));
+  return sum;
+}
+
+// x = n pi/2 + r, and n decides which of sin(r), cos(r), -sin(r), -cos(r) is the sine of x. The
+// integer n is rounded by adding 1.5 2^m, as in exp2-inl.hpp. Few arguments are beyond `far`, and
+// the standard library takes them.
+template <class T>
+HWY_INLINE void SinCos(const T* x, T* sine, T* cosine, std::int64_t n) {
+  constexpr T far = 1000;
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52));
+  constexpr int top_bit = static_cast<int>(8 * sizeof(T)) - 1;
+  const auto turn = [&](auto v, T* sine_at, T* cosine_at) HWY_ATTR {
+    const auto shifted = hn::MulAdd(v, hn::Set(d, T(0.63661977236758134308)), shift);
+    const auto whole = hn::Sub(shifted, shift);
+    auto r = v;
+    for (const T part : RightAngle<T>::part) r = hn::NegMulAdd(whole, hn::Set(d, part), r);
+    const auto square = hn::Mul(r, r);
+    const auto sin_r = hn::Mul(r, alternating_series<1>(d, square));
+    const auto cos_r = alternating_series<0>(d, square);
+    const auto quadrant = hn::BitCast(di, shifted);
+    const auto one = hn::Set(di, 1);
+    const auto swapped = hn::RebindMask(d, hn::TestBit(quadrant, one));
+    const auto sign = [&](auto q) HWY_ATTR {
+      return hn::And(hn::BitCast(d, hn::ShiftLeft<top_bit - 1>(q)), hn::Set(d, T(-0.0)));
+    };
+    hn::StoreU(hn::Xor(hn::IfThenElse(swapped, cos_r, sin_r), sign(quadrant)), d, sine_at);
+    hn::StoreU(hn::Xor(hn::IfThenElse(swapped, sin_r, cos_r), sign(hn::Add(quadrant, one))), d,
+               cosine_at);
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) turn(hn::LoadU(d, x + i), sine + i, cosine + i);
+  if (i < n) {
+    HWY_ALIGN T block[hn::MaxLanes(d)] = {}, s[hn::MaxLanes(d)], c[hn::MaxLanes(d)];
+    std::copy(x + i, x + n, block);
+    turn(hn::Load(d, block), s, c);
+    std::copy_n(s, n - i, sine + i);
+    std::copy_n(c, n - i, cosine + i);
+  }
+  for (i = 0; i < n; ++i)
+    if (!(std::fabs(x[i]) <= far)) {
+      sine[i] = std::sin(x[i]);
+      cosine[i] = std::cos(x[i]);
+    }
+}
+
+template <class T>
+HWY_INLINE T MaxAbs(const T* x, std::int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto top = hn::Zero(d);
+  auto finite = hn::Eq(top, top);
+  const auto look = [&](auto v) HWY_ATTR {
+    finite = hn::And(finite, hn::IsFinite(v));
+    top = hn::Max(top, hn::Abs(v));
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) look(hn::LoadU(d, x + i));
+  if (i < n) {
+    HWY_ALIGN T block[hn::MaxLanes(d)] = {};
+    std::copy(x + i, x + n, block);
+    look(hn::Load(d, block));
+  }
+  return hn::AllTrue(d, finite) ? hn::GetLane(hn::MaxOfLanes(d, top))
+                                : std::numeric_limits<T>::infinity();
+}
+
+void SinCosF64(const double* x, double* sine, double* cosine, std::int64_t n) {
+  SinCos(x, sine, cosine, n);
+}
+void SinCosF32(const float* x, float* sine, float* cosine, std::int64_t n) {
+  SinCos(x, sine, cosine, n);
+}
+double MaxAbsF64(const double* x, std::int64_t n) { return MaxAbs(x, n); }
+float MaxAbsF32(const float* x, std::int64_t n) { return MaxAbs(x, n); }
 void SigmoidF64(const double* x, double* out, std::int64_t n) { map(x, out, n, Sigmoid{}); }
 void SigmoidF32(const float* x, float* out, std::int64_t n) { map(x, out, n, Sigmoid{}); }
 void TanhF64(const double* x, double* out, std::int64_t n) { map(x, out, n, Tanh{}); }
@@ -82,6 +189,10 @@ HWY_EXPORT(SigmoidF32);
 HWY_EXPORT(TanhF64);
 HWY_EXPORT(ExpF64);
 HWY_EXPORT(ExpF32);
+HWY_EXPORT(SinCosF64);
+HWY_EXPORT(SinCosF32);
+HWY_EXPORT(MaxAbsF64);
+HWY_EXPORT(MaxAbsF32);
 HWY_EXPORT(TargetName);
 
 namespace {
@@ -108,6 +219,14 @@ void tanh(const double* x, double* out, std::int64_t n) {
 }
 void exp(const double* x, double* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF64)(x, out, n); }
 void exp(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF32)(x, out, n); }
+void sin_cos(const double* x, double* sine, double* cosine, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SinCosF64)(x, sine, cosine, n);
+}
+void sin_cos(const float* x, float* sine, float* cosine, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SinCosF32)(x, sine, cosine, n);
+}
+double max_abs(const double* x, std::int64_t n) { return HWY_DYNAMIC_DISPATCH(MaxAbsF64)(x, n); }
+float max_abs(const float* x, std::int64_t n) { return HWY_DYNAMIC_DISPATCH(MaxAbsF32)(x, n); }
 
 } // namespace cape::simd
 #endif

@@ -20,5 +20,12 @@ void tanh(const double* x, double* out, std::int64_t n);
 /// out[i] = exp(x[i]), within 2 units in the last place; infinity on overflow.
 void exp(const double* x, double* out, std::int64_t n);
 void exp(const float* x, float* out, std::int64_t n);
+/// The largest |x[i]|; infinity if any is NaN or infinite, 0 if n is 0.
+double max_abs(const double* x, std::int64_t n);
+float max_abs(const float* x, std::int64_t n);
+/// Sines and cosines, the magnitude of an error being below 2 units in the last place of 1. Arrays
+/// do not overlap.
+void sin_cos(const double* x, double* sine, double* cosine, std::int64_t n);
+void sin_cos(const float* x, float* sine, float* cosine, std::int64_t n);
 
 } // namespace cape::simd

@@ -1,8 +1,13 @@
 #define BOOST_TEST_MODULE attention
+#define BOOST_TEST_NO_MAIN
 #include <boost/test/unit_test.hpp>
+#include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <string>
@@ -24,6 +29,8 @@ struct Problem {
   std::int64_t batch = 1, heads = 1, q_length = 0, k_length = 0, head_dim = 0, angle_heads = 1;
   std::vector<T> q, k, v, q_angles, k_angles;
   std::vector<std::uint8_t> mask;
+  std::int64_t bias_heads = 1;
+  std::vector<T> bias = {};
 
   AttentionInput<T> input() const {
     return {.batch = batch,
@@ -37,7 +44,9 @@ struct Problem {
             .q_angles = q_angles.empty() ? nullptr : q_angles.data(),
             .k_angles = k_angles.empty() ? nullptr : k_angles.data(),
             .angle_heads = angle_heads,
-            .key_mask = mask.empty() ? nullptr : mask.data()};
+            .key_mask = mask.empty() ? nullptr : mask.data(),
+            .bias = bias.empty() ? nullptr : bias.data(),
+            .bias_heads = bias_heads};
   }
   std::int64_t width() const { return heads * head_dim; }
 };
@@ -80,7 +89,9 @@ Problem<float> to_float(const Problem<double>& p) {
           converted<float>(p.v),
           converted<float>(p.q_angles),
           converted<float>(p.k_angles),
-          p.mask};
+          p.mask,
+          p.bias_heads,
+          converted<float>(p.bias)};
 }
 
 struct Result {
@@ -119,8 +130,9 @@ Result reference(const Problem<double>& p) {
           for (std::int64_t c = 0; c < p.head_dim; ++c)
             dot += static_cast<long double>(rotated(p.q, p.q_angles, p.q_length, b, i, h, c)) *
                    rotated(p.k, p.k_angles, p.k_length, b, j, h, c);
-          const double score =
-              static_cast<double>(dot) / std::sqrt(static_cast<double>(p.head_dim));
+          double score = static_cast<double>(dot) / std::sqrt(static_cast<double>(p.head_dim));
+          if (!p.bias.empty())
+            score += p.bias[at(((p.bias_heads == 1 ? 0 : h) * p.q_length + i) * p.k_length + j)];
           r.scores[at(row * p.k_length + j)] = score;
           top = std::max(top, score);
         }
@@ -311,6 +323,59 @@ BOOST_AUTO_TEST_CASE(padded_keys_have_no_influence_whatever_they_hold) {
   }
 }
 
+// Random, with a third of the pairs shut out, and all keys for the first query.
+void add_bias(Problem<double>& p, cape::Rng& rng, std::int64_t heads) {
+  p.bias_heads = heads;
+  p.bias = random_values(rng, heads * p.q_length * p.k_length, 3);
+  for (std::size_t i = 0; i < p.bias.size(); ++i)
+    if (i < at(p.k_length) || rng.uniform() < 0.3) p.bias[i] = -infinity;
+}
+
+BOOST_AUTO_TEST_CASE(a_bias_is_added_to_the_scaled_scores) {
+  cape::Rng rng(40);
+  for (const std::int64_t k : {1, 5, 64, 65, 200, 300})
+    for (const std::int64_t heads : {1, 2}) {
+      Problem<double> p = random_problem(rng, 2, 2, 7, k, 6, Angles::shared);
+      add_bias(p, rng, heads);
+      check_against_reference(p);
+      for (std::int64_t j = 0; j < 2 * k; ++j) p.mask.push_back(rng.uniform() < 0.7);
+      check_against_reference(p);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(pairs_that_the_bias_shuts_out_have_no_gradient) {
+  cape::Rng rng(41);
+  Problem<double> p = random_problem(rng, 1, 1, 3, 4, 2, Angles::shared);
+  p.bias = std::vector<double>(12, 0.5);
+  for (std::size_t i = 0; i < 3; ++i) p.bias[i * 4 + 2] = -infinity; // key 2, for every query
+  const Gradient<double> g = backward(p, random_values(rng, 6, 1));
+  BOOST_TEST((g.k[4] == 0 && g.k[5] == 0 && g.v[4] == 0 && g.v[5] == 0 && g.k_angles[2] == 0));
+  BOOST_TEST((g.k[0] != 0 && g.v[0] != 0));
+}
+
+BOOST_AUTO_TEST_CASE(a_bias_that_is_not_a_number_or_infinite_is_refused) {
+  cape::Rng rng(42);
+  Problem<double> p = random_problem(rng, 1, 2, 3, 4, 2, Angles::none);
+  for (const double bad : {nan_value, infinity, 1e308}) {
+    p.bias = std::vector<double>(12, 0);
+    p.bias[5] = bad;
+    BOOST_TEST(has(error_of(Status::invalid_argument, [&] { forward(p); }), {"bias has"}));
+  }
+  p.bias = std::vector<double>(36, 0);
+  p.bias_heads = 3;
+  BOOST_TEST(has(error_of(Status::dim_mismatch, [&] { forward(p); }), {"bias_heads is 3", "2"}));
+}
+
+BOOST_AUTO_TEST_CASE(scores_that_rise_from_block_to_block_are_weighted_right) {
+  // The largest score so far is beaten by far again and again, so that sums must shrink.
+  Problem<double> p{1, 1, 3, 700, 2, 1, {1, 0, -1, 0, 0.01, 0}, {}, {}, {}, {}, {}};
+  for (int j = 0; j < 700; ++j) {
+    p.k.insert(p.k.end(), {0.3 * j, 0});
+    p.v.insert(p.v.end(), {std::sin(j), 1});
+  }
+  check_against_reference(p);
+}
+
 BOOST_AUTO_TEST_CASE(a_row_without_keys_gives_zeros) {
   // cases.md C2, for a whole element of the batch: its keys are all padding, the others' are not.
   cape::Rng rng(25);
@@ -356,7 +421,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
   };
   for (const Shape s :
        {Shape{1, 1, 1, 1, 2, Angles::shared, false}, Shape{1, 1, 3, 5, 3, Angles::none, false},
-        Shape{2, 2, 4, 5, 4, Angles::shared, true}, Shape{2, 3, 3, 4, 2, Angles::per_head, true},
+        Shape{2, 2, 4, 5, 4, Angles::shared, true}, Shape{1, 2, 5, 67, 4, Angles::shared, true}, Shape{2, 3, 3, 4, 2, Angles::per_head, true},
         Shape{1, 1, 258, 3, 2, Angles::shared, false},
         Shape{1, 1, 2, 258, 2, Angles::shared, true}}) {
     Problem<double> p = random_problem(rng, s.batch, s.heads, s.q, s.k, s.d, s.angles);
@@ -592,4 +657,13 @@ BOOST_AUTO_TEST_CASE(a_long_call_can_be_cancelled) {
   std::vector<double> out(p.q.size());
   const auto call = [&] { cape::attention_forward(p.input(), out.data(), nullptr, run); };
   BOOST_TEST(has(error_of(Status::cancelled, call), {"cancelled"}));
+}
+
+int main(int argc, char** argv) {
+  const char* forced = std::getenv("CAPE_SIMD_TARGET");
+  if (forced != nullptr && std::strcmp(forced, cape::simd::target()) != 0) {
+    std::printf("this build or CPU has no target %s\n", forced);
+    return 77;
+  }
+  return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
 }

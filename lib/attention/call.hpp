@@ -1,0 +1,352 @@
+// What the implementation units of cape.attention share; included in their purview.
+#pragma once
+
+namespace cape {
+
+// ---------------------------------------------------------------------------------------- tensors
+
+// A length x heads*head_dim tensor for every element of the batch.
+template <class T>
+struct Tensor {
+  T* data;
+  std::int64_t batch, length, heads, head_dim;
+
+  std::int64_t size() const { return batch * length * heads * head_dim; }
+  T* row(std::int64_t b, std::int64_t i, std::int64_t h) const {
+    return data + ((b * length + i) * heads + h) * head_dim;
+  }
+};
+
+template <class T, class U>
+Tensor<U> queries(const AttentionInput<T>& in, U* data) {
+  return {data, in.batch, in.q_length, in.heads, in.head_dim};
+}
+template <class T, class U>
+Tensor<U> keys(const AttentionInput<T>& in, U* data) {
+  return {data, in.batch, in.k_length, in.heads, in.head_dim};
+}
+
+template <class T>
+bool has_angles(const AttentionInput<T>& in) {
+  return in.q_angles != nullptr || in.k_angles != nullptr;
+}
+
+template <class T>
+std::int64_t angle_count(const AttentionInput<T>& in, std::int64_t length) {
+  return checked_size(length, in.angle_heads * in.head_dim / 2, "angles");
+}
+
+template <class T>
+bool is_key(const AttentionInput<T>& in, std::int64_t b, std::int64_t j) {
+  return in.key_mask == nullptr || in.key_mask[b * in.k_length + j] != 0;
+}
+
+// Numbers of the keys that are not padding.
+template <class T>
+std::vector<std::int64_t> key_rows(const AttentionInput<T>& in, std::int64_t b) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t j = 0; j < in.k_length; ++j)
+    if (is_key(in, b, j)) rows.push_back(j);
+  return rows;
+}
+
+template <class T>
+T scale_of(const AttentionInput<T>& in) {
+  return std::isnan(in.scale) ? T(1) / std::sqrt(static_cast<T>(in.head_dim)) : in.scale;
+}
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+// Zeros that start at a cache line.
+template <class T>
+class Buffer {
+public:
+  explicit Buffer(std::int64_t size = 0)
+      : lines_(static_cast<std::size_t>(round_up(size, per_line) / per_line)) {}
+  T* data() { return lines_.empty() ? nullptr : lines_.front().value; }
+  const T* data() const { return lines_.empty() ? nullptr : lines_.front().value; }
+
+private:
+  static constexpr std::int64_t per_line = 64 / sizeof(T);
+  struct alignas(64) Line {
+    T value[per_line] = {};
+  };
+  std::vector<Line> lines_;
+};
+
+// ------------------------------------------------------------------------------------ validation
+
+inline void check_at_least(std::int64_t value, std::int64_t least, const char* name) {
+  if (value < least)
+    throw Error(Status::invalid_argument,
+                message(name, " is ", value, "; it must be at least ", least));
+}
+
+inline void check_pointer(const void* pointer, std::int64_t size, const char* name) {
+  if (pointer == nullptr && size > 0)
+    throw Error(Status::invalid_argument,
+                message(name, " is null; it must hold ", size, " elements"));
+}
+
+// Sizes and pointers; `values` says whether v is read.
+template <class T>
+void check_shapes(const AttentionInput<T>& in, bool values) {
+  check_at_least(in.batch, 0, "batch");
+  check_at_least(in.heads, 1, "heads");
+  check_at_least(in.q_length, 0, "q_length");
+  check_at_least(in.k_length, 0, "k_length");
+  check_at_least(in.head_dim, 1, "head_dim");
+  const std::int64_t width = checked_size(in.heads, in.head_dim, "heads x head_dim");
+  const std::int64_t q_rows = checked_size(in.batch, in.q_length, "batch x q_length");
+  const std::int64_t k_rows = checked_size(in.batch, in.k_length, "batch x k_length");
+  check_pointer(in.q, checked_size(q_rows, width, "q"), "q");
+  check_pointer(in.k, checked_size(k_rows, width, "k"), "k");
+  if (values) check_pointer(in.v, k_rows * width, "v");
+  if (has_angles(in)) {
+    if (in.head_dim % 2 != 0)
+      throw Error(Status::dim_mismatch,
+                  message("head_dim is ", in.head_dim,
+                          " but angles turn pairs of elements: it must be even, here ",
+                          in.head_dim - 1, " or ", in.head_dim + 1));
+    if (in.angle_heads != 1 && in.angle_heads != in.heads)
+      throw Error(Status::dim_mismatch, message("angle_heads is ", in.angle_heads,
+                                                "; it must be 1 or heads, which is ", in.heads));
+    check_pointer(in.q_angles, angle_count(in, in.q_length), "q_angles");
+    check_pointer(in.k_angles, angle_count(in, in.k_length), "k_angles");
+  }
+  if (in.bias != nullptr && in.bias_heads != 1 && in.bias_heads != in.heads)
+    throw Error(Status::dim_mismatch, message("bias_heads is ", in.bias_heads,
+                                              "; it must be 1 or heads, which is ", in.heads));
+  if (std::isinf(in.scale))
+    throw Error(Status::invalid_argument,
+                "scale is infinite; it must be finite, or NaN for the default");
+}
+
+template <class T>
+T checked_magnitude(const T* x, std::int64_t size, const char* name) {
+  const T largest = size > 0 ? simd::max_abs(x, size) : 0;
+  if (std::isinf(largest))
+    throw Error(Status::invalid_argument, message(name, " has a value that is not finite"));
+  return largest;
+}
+
+// The largest magnitude of the keys or values that are not padding.
+template <class T>
+T checked_key_magnitude(const AttentionInput<T>& in, const T* x, const char* name) {
+  const Tensor<const T> tensor = keys(in, x);
+  if (in.key_mask == nullptr) return checked_magnitude(x, tensor.size(), name);
+  T largest = 0;
+  for (std::int64_t b = 0; b < in.batch; ++b)
+    for (std::int64_t j = 0; j < in.k_length; ++j)
+      if (is_key(in, b, j))
+        largest =
+            std::max(largest, checked_magnitude(tensor.row(b, j, 0), in.heads * in.head_dim, name));
+  return largest;
+}
+
+template <class T>
+void check_bias(const AttentionInput<T>& in) {
+  if (in.bias == nullptr) return;
+  const std::int64_t rows = checked_size(in.bias_heads, in.q_length, "bias_heads x q_length");
+  const std::int64_t size = checked_size(rows, in.k_length, "bias");
+  constexpr T most = std::numeric_limits<T>::max() / 8;
+  int bad = 0;
+  for (std::int64_t i = 0; i < size; ++i) bad |= static_cast<int>(!(in.bias[i] <= most));
+  if (bad != 0)
+    throw Error(Status::invalid_argument,
+                "bias has a value that is neither finite nor minus infinity, or is too large");
+}
+
+// Finite, and small enough that no score can overflow.
+template <class T>
+void check_scored_values(const AttentionInput<T>& in) {
+  const double q = static_cast<double>(checked_magnitude(in.q, queries(in, in.q).size(), "q"));
+  const double k = static_cast<double>(checked_key_magnitude(in, in.k, "k"));
+  if (has_angles(in)) {
+    checked_magnitude(in.q_angles, angle_count(in, in.q_length), "q_angles");
+    checked_magnitude(in.k_angles, angle_count(in, in.k_length), "k_angles");
+  }
+  check_bias(in);
+  // Twice for the rotation, twice for the difference of two scores, twice for powers of 2.
+  const double reach = 8.0 * static_cast<double>(in.head_dim) *
+                       std::fabs(static_cast<double>(scale_of(in))) * q * std::max(k, 1.0);
+  if (!(reach <= static_cast<double>(std::numeric_limits<T>::max())))
+    throw Error(Status::invalid_argument, message("the largest magnitudes, ", q, " in q and ", k,
+                                                  " in k, are too large: scores could overflow"));
+}
+
+template <class T>
+void check_values(const AttentionInput<T>& in) {
+  check_scored_values(in);
+  const double v = static_cast<double>(checked_key_magnitude(in, in.v, "v"));
+  // The weights of the forward kernel are up to 2^8.
+  if (256 * v * static_cast<double>(in.k_length) >
+      static_cast<double>(std::numeric_limits<T>::max()))
+    throw Error(Status::invalid_argument, message("the largest magnitude in v, ", v,
+                                                  ", is too large: sums over keys could overflow"));
+}
+
+// --------------------------------------------------------------------------------------- rotation
+
+// The rotations of the queries or of the keys; without angles they leave vectors as they are. Sines
+// and cosines are kept if several heads or elements of the batch share them.
+template <class T>
+class Rotation {
+public:
+  Rotation(const AttentionInput<T>& in, const T* angles, std::int64_t length, Run& run)
+      : angles_(angles), pairs_(has_angles(in) ? in.head_dim / 2 : 0), heads_(in.angle_heads) {
+    if (pairs_ == 0 || in.batch * in.heads == in.angle_heads) return;
+    const std::int64_t columns = heads_ * pairs_;
+    cosine_.resize(static_cast<std::size_t>(length * columns));
+    sine_.resize(cosine_.size());
+    constexpr std::int64_t rows = 64;
+    run.parallel_for((length + rows - 1) / rows, [&](std::int64_t block) {
+      const std::int64_t first = block * rows * columns;
+      simd::sin_cos(angles + first, sine_.data() + first, cosine_.data() + first,
+                    std::min(rows, length - block * rows) * columns);
+    });
+  }
+
+  // x = R(direction * phi) x for head h of row i; direction is 1 or -1.
+  void turn(std::int64_t i, std::int64_t h, T direction, T* x) const {
+    if (pairs_ == 0) return;
+    const std::int64_t first = (i * heads_ + (heads_ == 1 ? 0 : h)) * pairs_;
+    if (!cosine_.empty()) return turn(cosine_.data() + first, sine_.data() + first, direction, x);
+    constexpr std::int64_t few = 64;
+    T cosine[few], sine[few];
+    for (std::int64_t t = 0; t < pairs_; t += few) {
+      const std::int64_t n = std::min(few, pairs_ - t);
+      simd::sin_cos(angles_ + first + t, sine, cosine, n);
+      turn_pairs(cosine, sine, direction, x + 2 * t, n);
+    }
+  }
+
+private:
+  void turn(const T* cosine, const T* sine, T direction, T* x) const {
+    turn_pairs(cosine, sine, direction, x, pairs_);
+  }
+  static void turn_pairs(const T* cosine, const T* sine, T direction, T* x, std::int64_t n) {
+    for (std::int64_t t = 0; t < n; ++t) {
+      const T c = cosine[t], s = direction * sine[t], a = x[2 * t], b = x[2 * t + 1];
+      x[2 * t] = c * a - s * b;
+      x[2 * t + 1] = s * a + c * b;
+    }
+  }
+
+  const T* angles_;
+  std::int64_t pairs_, heads_;
+  std::vector<T> cosine_, sine_;
+};
+
+// ------------------------------------------------------------------------------------------ tiles
+
+// Bytes of this CPU's first and second cache, or usual ones.
+struct Caches {
+  std::int64_t first = 32 << 10, second = 256 << 10;
+
+  inline Caches() {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    if (const long size = sysconf(_SC_LEVEL1_DCACHE_SIZE); size > 0) first = size;
+    if (const long size = sysconf(_SC_LEVEL2_CACHE_SIZE); size > 0) second = size;
+#endif
+  }
+};
+
+// The sizes of tiles. No result depends on them but for where in the sum over keys a block ends.
+template <class T>
+struct Tiling {
+  explicit Tiling(std::int64_t head_dim)
+      : columns(simd::attention_columns<T>()), strip_width(round_up(head_dim, columns.panel)),
+        width(round_up(head_dim, columns.vector)) {
+    constexpr auto element = static_cast<std::int64_t>(sizeof(T));
+    const Caches caches;
+    // A panel of the values of a block takes two thirds of the first cache.
+    const std::int64_t keys = caches.first * 2 / 3 / (std::min(width, columns.panel) * element);
+    block = std::max(columns.panel, keys / columns.panel * columns.panel);
+    // A tile with its queries, weights and sums takes a quarter of the second.
+    const std::int64_t fit = caches.second / 4 / ((strip_width + block + width) * element);
+    rows = std::max(fit / simd::strip_rows, std::int64_t{8}) * simd::strip_rows;
+  }
+
+  simd::Columns columns;
+  std::int64_t strip_width; // head_dim up to a panel
+  std::int64_t width;       // head_dim up to a vector
+  std::int64_t block;       // keys
+  std::int64_t rows;        // queries, at most
+};
+
+// Rows to strips: row i of x (n x columns, `from(i)` gives its start), times `factor`.
+template <class T, class F>
+void pack_strips(const simd::Columns& size, std::int64_t n, std::int64_t columns, F from,
+                 T* strips) {
+  const std::int64_t panels = round_up(columns, size.panel) / size.panel;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T* row = from(i);
+    T* strip = strips + i / simd::strip_rows * panels * simd::strip_rows * size.panel;
+    for (std::int64_t p = 0; p < panels; ++p)
+      std::copy_n(row + p * size.panel, std::min(size.panel, columns - p * size.panel),
+                  strip + (p * simd::strip_rows + i % simd::strip_rows) * size.panel);
+  }
+}
+
+// Rows side by side, a panel of them at a time: columns x panel each.
+template <class T, class F>
+void pack_side_by_side(const simd::Columns& size, std::int64_t n, std::int64_t columns, F from,
+                       T* panels) {
+  std::vector<T> rows(static_cast<std::size_t>(size.panel * columns));
+  for (std::int64_t first = 0; first < n; first += size.panel, panels += columns * size.panel) {
+    const std::int64_t some = std::min(size.panel, n - first);
+    for (std::int64_t j = 0; j < some; ++j)
+      std::copy_n(from(first + j), columns, rows.data() + j * columns);
+    for (std::int64_t c = 0; c < columns; ++c)
+      for (std::int64_t j = 0; j < some; ++j)
+        panels[c * size.panel + j] = rows[static_cast<std::size_t>(j * columns + c)];
+  }
+}
+
+// Rows below each other, a panel of their columns at a time: rows x panel each, the last narrower
+// if its columns are fewer vectors. `rows` says how many rows a panel has room for.
+template <class T, class F>
+void pack_rows(const simd::Columns& size, std::int64_t n, std::int64_t columns, std::int64_t rows,
+               F from, T* panels) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T* row = from(i);
+    for (std::int64_t c = 0; c < columns; c += size.panel) {
+      const std::int64_t some = std::min(size.panel, columns - c);
+      std::copy_n(row + c, some, panels + c * rows + i * round_up(some, size.vector));
+    }
+  }
+}
+
+template <class T>
+constexpr T log2_e = T(1.44269504088896340735992468100189214L);
+template <class T>
+constexpr T ln_2 = T(0.693147180559945309417232121458176568L);
+
+// What the heads of one call share.
+template <class T>
+struct Call {
+  Call(const AttentionInput<T>& input, Run& r)
+      : in(input), run(r), tiling(input.head_dim),
+        turn_q(input, input.q_angles, input.q_length, r),
+        turn_k(input, input.k_angles, input.k_length, r) {}
+
+  // R(phi) x factor of one row; valid until the next.
+  const T* turned(const Tensor<const T>& x, const Rotation<T>& rotation, std::int64_t b,
+                  std::int64_t i, std::int64_t h, T factor, std::vector<T>& row) const {
+    row.resize(static_cast<std::size_t>(in.head_dim));
+    const T* from = x.row(b, i, h);
+    for (std::size_t c = 0; c < row.size(); ++c) row[c] = factor * from[c];
+    rotation.turn(i, h, T(1), row.data());
+    return row.data();
+  }
+
+  const AttentionInput<T>& in;
+  Run& run;
+  Tiling<T> tiling;
+  Rotation<T> turn_q, turn_k;
+};
+
+} // namespace cape

@@ -1,0 +1,298 @@
+#include <hwy/detect_targets.h>
+#undef HWY_DISABLED_TARGETS // vectors without a size cannot stand in arrays
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/attention.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "simd/attention.hpp"
+#include "simd/exp2-inl.hpp"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace cape::simd {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Tag = hn::CappedTag<T, 64 / sizeof(T)>;
+template <class T>
+using Vec = hn::Vec<Tag<T>>;
+template <class T>
+constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(Tag<T>{}));
+
+// A strip of sums takes 6 x 4 of 32 registers, or 6 x 2 of 16.
+constexpr int rows = strip_rows;
+constexpr int vectors = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM ? 4 : 2;
+template <class T>
+constexpr std::int64_t panel = vectors * lanes<T>;
+
+// The sums of a strip stay in registers only if all their indices are constants.
+#if defined(__clang__)
+#define CAPE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define CAPE_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+template <class T, int N>
+using Strip = Vec<T>[rows][N];
+
+template <int N, class T>
+HWY_INLINE void load(Strip<T, N>& x, const T* from, std::int64_t stride) {
+  const Tag<T> d;
+  CAPE_UNROLL
+  for (int r = 0; r < rows; ++r)
+    CAPE_UNROLL
+    for (int n = 0; n < N; ++n) x[r][n] = hn::Load(d, from + r * stride + n * lanes<T>);
+}
+
+template <int N, class T>
+HWY_INLINE void store(const Strip<T, N>& x, T* to, std::int64_t stride) {
+  const Tag<T> d;
+  CAPE_UNROLL
+  for (int r = 0; r < rows; ++r)
+    CAPE_UNROLL
+    for (int n = 0; n < N; ++n) hn::Store(x[r][n], d, to + r * stride + n * lanes<T>);
+}
+
+// Elements of a strip of k columns.
+template <class T>
+constexpr std::int64_t strip_size(std::int64_t k) {
+  return rows * ((k + panel<T> - 1) / panel<T>) * panel<T>;
+}
+
+// sums += a b for one panel of the columns of a: 6 x k with rows `panel` apart, and b: k x N
+// vectors with rows `stride` apart.
+template <int N, class T>
+HWY_INLINE void multiply(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::int64_t stride,
+                         std::int64_t k, Strip<T, N>& sums) {
+  const Tag<T> d;
+  for (const T* end = a + k; a != end; ++a, b += stride) {
+    Vec<T> row[N];
+    CAPE_UNROLL
+    for (int n = 0; n < N; ++n) row[n] = hn::Load(d, b + n * lanes<T>);
+    CAPE_UNROLL
+    for (int r = 0; r < rows; ++r) {
+      const Vec<T> x = hn::Set(d, a[r * panel<T>]);
+      CAPE_UNROLL
+      for (int n = 0; n < N; ++n) sums[r][n] = hn::MulAdd(x, row[n], sums[r][n]);
+    }
+  }
+}
+
+// The same for all columns of a.
+template <int N, class T>
+HWY_INLINE void multiply_all(const T* a, const T* b, std::int64_t stride, std::int64_t k,
+                             Strip<T, N>& sums) {
+  for (std::int64_t first = 0; first < k; first += panel<T>, a += rows * panel<T>)
+    multiply<N>(a, b + first * stride, stride, std::min(k - first, panel<T>), sums);
+}
+
+// Scores - top of a strip, of which one is above its limit, are in the weights of panel number p:
+// raise the tops, and shrink what was weighted by the old ones.
+template <class T>
+HWY_NOINLINE void raise_tops(const QueryTile<T>& tile, std::int64_t s, T* weights, std::int64_t p) {
+  constexpr T room = 8; // a weight is at most 2^8, and tops seldom rise
+  for (std::int64_t r = 0; r < rows; ++r) {
+    T* scores = weights + (p * rows + r) * panel<T>;
+    const std::int64_t i = s * rows + r;
+    const T rise = *std::max_element(scores, scores + panel<T>);
+    if (!(rise > tile.limit[i])) continue;
+    for (std::int64_t j = 0; j < panel<T>; ++j) scores[j] -= rise;
+    tile.top[i] += rise;
+    const bool first = tile.limit[i] < 0;
+    tile.limit[i] = room;
+    if (first) continue; // all weights are 0
+    const T shrink = std::exp2(-rise);
+    for (std::int64_t q = 0; q < p; ++q)
+      for (std::int64_t j = 0; j < panel<T>; ++j) weights[(q * rows + r) * panel<T> + j] *= shrink;
+    for (std::int64_t j = 0; j < lanes<T>; ++j) tile.sum[i * lanes<T> + j] *= shrink;
+    for (std::int64_t c = 0; c < tile.width; ++c) tile.out[i * tile.width + c] *= shrink;
+  }
+}
+
+// The weights of a strip of queries and panel number p of a block. k: the panel's keys; offset:
+// null, or what is to be added to the scores, a row being offset_stride behind the one before.
+template <class T>
+HWY_INLINE void weigh(const QueryTile<T>& tile, std::int64_t s, const T* q, const T* k, T* weights,
+                      std::int64_t p, const T* offset, std::int64_t offset_stride) {
+  const Tag<T> d;
+  Strip<T, vectors> x;
+  CAPE_UNROLL
+  for (int r = 0; r < rows; ++r)
+    CAPE_UNROLL
+    for (int n = 0; n < vectors; ++n) x[r][n] = hn::Set(d, -tile.top[s * rows + r]);
+  multiply_all<vectors>(q, k, panel<T>, tile.head_dim, x);
+  if (offset != nullptr)
+    CAPE_UNROLL
+    for (int r = 0; r < rows; ++r)
+      CAPE_UNROLL
+      for (int n = 0; n < vectors; ++n)
+        x[r][n] = hn::Add(x[r][n], hn::Load(d, offset + r * offset_stride + n * lanes<T>));
+
+  T* to = weights + p * rows * panel<T>;
+  const auto above_limit = [&](int r) HWY_ATTR {
+    Vec<T> most = x[r][0];
+    CAPE_UNROLL
+    for (int n = 1; n < vectors; ++n) most = hn::Max(most, x[r][n]);
+    return hn::Gt(most, hn::Set(d, tile.limit[s * rows + r]));
+  };
+  auto above = above_limit(0);
+  CAPE_UNROLL
+  for (int r = 1; r < rows; ++r) above = hn::Or(above, above_limit(r));
+  if (HWY_UNLIKELY(!hn::AllFalse(d, above))) {
+    store<vectors>(x, to, panel<T>);
+    raise_tops(tile, s, weights, p);
+    load<vectors>(x, to, panel<T>);
+  }
+  CAPE_UNROLL
+  for (int r = 0; r < rows; ++r) {
+    T* sum_at = tile.sum + (s * rows + r) * lanes<T>;
+    Vec<T> sum = hn::Load(d, sum_at);
+    CAPE_UNROLL
+    for (int n = 0; n < vectors; ++n) {
+      const Vec<T> weight = Exp2(d, x[r][n]);
+      hn::Store(weight, d, to + r * panel<T> + n * lanes<T>);
+      sum = hn::Add(sum, weight);
+    }
+    hn::Store(sum, d, sum_at);
+  }
+}
+
+// out += weights V for a strip and N vectors of columns.
+template <int N, class T>
+HWY_INLINE void add_values(const T* weights, const T* v, std::int64_t keys, T* out,
+                           std::int64_t width) {
+  Strip<T, N> x;
+  load<N>(x, out, width);
+  multiply_all<N>(weights, v, N * lanes<T>, keys, x);
+  store<N>(x, out, width);
+}
+
+template <class T>
+HWY_INLINE void Attend(const QueryTile<T>& tile, const KeyBlock<T>& block) {
+  const std::int64_t q_strip = strip_size<T>(tile.head_dim);
+  const std::int64_t keys = block.panels * panel<T>, w_strip = strip_size<T>(keys);
+  for (std::int64_t p = 0; p < block.panels; ++p) {
+    const T* k = block.k + (block.first + p * panel<T>) * tile.head_dim;
+    const T* padding = p + 1 == block.panels ? block.padding : nullptr;
+    for (std::int64_t s = 0; s < tile.strips; ++s) {
+      T* weights = tile.weights + s * w_strip;
+      if (block.biased)
+        weigh(tile, s, tile.q + s * q_strip, k, weights, p, weights + p * rows * panel<T>,
+              panel<T>);
+      else
+        weigh(tile, s, tile.q + s * q_strip, k, weights, p, padding, 0);
+    }
+  }
+  for (std::int64_t c = 0; c < tile.width; c += panel<T>) {
+    const std::int64_t n = std::min(tile.width - c, panel<T>) / lanes<T>;
+    const T* v = block.v + c * block.keys + block.first * n * lanes<T>;
+    for (std::int64_t s = 0; s < tile.strips; ++s) {
+      const T* weights = tile.weights + s * w_strip;
+      T* out = tile.out + s * rows * tile.width + c;
+      if constexpr (vectors == 4) {
+        if (n == 4) add_values<4>(weights, v, keys, out, tile.width);
+        if (n == 3) add_values<3>(weights, v, keys, out, tile.width);
+      }
+      if (n == 2) add_values<2>(weights, v, keys, out, tile.width);
+      if (n == 1) add_values<1>(weights, v, keys, out, tile.width);
+    }
+  }
+}
+
+template <class T>
+HWY_INLINE void Score(const QueryTile<T>& tile, const KeyBlock<T>& block) {
+  const Tag<T> d;
+  const std::int64_t q_strip = strip_size<T>(tile.head_dim);
+  for (std::int64_t p = 0; p < block.panels; ++p)
+    for (std::int64_t s = 0; s < tile.strips; ++s) {
+      Strip<T, vectors> x;
+      CAPE_UNROLL
+      for (int r = 0; r < rows; ++r)
+        CAPE_UNROLL
+        for (int n = 0; n < vectors; ++n) x[r][n] = hn::Zero(d);
+      multiply_all<vectors>(tile.q + s * q_strip,
+                            block.k + (block.first + p * panel<T>) * tile.head_dim, panel<T>,
+                            tile.head_dim, x);
+      store(x, tile.weights + (s * block.panels + p) * rows * panel<T>, panel<T>);
+    }
+}
+
+template <class T>
+HWY_INLINE void Exp2Array(const T* x, T* out, std::int64_t n) {
+  const Tag<T> d;
+  std::int64_t i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) hn::StoreU(Exp2(d, hn::LoadU(d, x + i)), d, out + i);
+  if (i == n) return;
+  HWY_ALIGN T block[lanes<T>] = {};
+  std::copy(x + i, x + n, block);
+  hn::Store(Exp2(d, hn::Load(d, block)), d, block);
+  std::copy_n(block, n - i, out + i);
+}
+
+Columns ColumnsF64() { return {lanes<double>, panel<double>}; }
+Columns ColumnsF32() { return {lanes<float>, panel<float>}; }
+void AttendF64(const QueryTile<double>& tile, const KeyBlock<double>& block) {
+  Attend(tile, block);
+}
+void AttendF32(const QueryTile<float>& tile, const KeyBlock<float>& block) { Attend(tile, block); }
+void ScoreF64(const QueryTile<double>& tile, const KeyBlock<double>& block) { Score(tile, block); }
+void ScoreF32(const QueryTile<float>& tile, const KeyBlock<float>& block) { Score(tile, block); }
+void Exp2F64(const double* x, double* out, std::int64_t n) { Exp2Array(x, out, n); }
+void Exp2F32(const float* x, float* out, std::int64_t n) { Exp2Array(x, out, n); }
+
+} // namespace HWY_NAMESPACE
+} // namespace cape::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cape::simd {
+
+HWY_EXPORT(ColumnsF64);
+HWY_EXPORT(ColumnsF32);
+HWY_EXPORT(AttendF64);
+HWY_EXPORT(AttendF32);
+HWY_EXPORT(ScoreF64);
+HWY_EXPORT(ScoreF32);
+HWY_EXPORT(Exp2F64);
+HWY_EXPORT(Exp2F32);
+
+template <>
+Columns attention_columns<double>() {
+  return HWY_DYNAMIC_DISPATCH(ColumnsF64)();
+}
+template <>
+Columns attention_columns<float>() {
+  return HWY_DYNAMIC_DISPATCH(ColumnsF32)();
+}
+template <>
+void attend(const QueryTile<double>& tile, const KeyBlock<double>& block) {
+  HWY_DYNAMIC_DISPATCH(AttendF64)(tile, block);
+}
+template <>
+void attend(const QueryTile<float>& tile, const KeyBlock<float>& block) {
+  HWY_DYNAMIC_DISPATCH(AttendF32)(tile, block);
+}
+template <>
+void score(const QueryTile<double>& tile, const KeyBlock<double>& block) {
+  HWY_DYNAMIC_DISPATCH(ScoreF64)(tile, block);
+}
+template <>
+void score(const QueryTile<float>& tile, const KeyBlock<float>& block) {
+  HWY_DYNAMIC_DISPATCH(ScoreF32)(tile, block);
+}
+template <>
+void exp2(const double* x, double* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Exp2F64)(x, out, n);
+}
+template <>
+void exp2(const float* x, float* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Exp2F32)(x, out, n);
+}
+
+} // namespace cape::simd
+#endif

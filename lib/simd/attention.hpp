@@ -1,0 +1,60 @@
+// The tiles of attention in the widest instructions that the CPU has (see vector_math.hpp). Both
+// products of a tile, scores = Q K' and out += weights V, are of one form: a strip of rows, whose
+// elements are spread over a vector one by one, times a panel of columns that stand side by side.
+// docs/performance.md has a picture. All buffers start at a cache line.
+#pragma once
+#include <cstdint>
+
+namespace cape::simd {
+
+/// Rows of a strip.
+inline constexpr std::int64_t strip_rows = 6;
+
+/// Columns of a vector and of a panel, for the target in use.
+struct Columns {
+  std::int64_t vector, panel;
+};
+template <class T>
+Columns attention_columns();
+
+/// A tile of queries. A left factor of k columns is stored in strips: for each 6 rows, for each
+/// panel of its columns, 6 x panel.
+template <class T>
+struct QueryTile {
+  std::int64_t strips = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t width = 0; ///< head_dim up to a multiple of a vector
+  const T* q = nullptr;   ///< strips of head_dim columns; makes scores of base 2
+  T* weights = nullptr;   ///< strips of the keys of a block
+  T* top = nullptr;       ///< per row: the weight of a score is 2^(score - top); 0 at first
+  T* limit = nullptr;     ///< per row: if score - top is above it, top must rise; -inf at first
+  T* sum = nullptr;       ///< rows x vector: the weights so far, in parts; 0 at first
+  T* out = nullptr;       ///< rows x width: the weighted values so far; 0 at first
+};
+
+/// The keys of a head and their values, of which a call sees a block.
+template <class T>
+struct KeyBlock {
+  const T* k = nullptr;       ///< for each panel of keys: head_dim x panel
+  const T* v = nullptr;       ///< for each panel of columns: keys x panel (the last may be narrower)
+  std::int64_t keys = 0;      ///< of the head, a multiple of a panel
+  std::int64_t first = 0;     ///< key of the block, a multiple of a panel
+  std::int64_t panels = 0;    ///< of the block
+  const T* padding = nullptr; ///< per key of the last panel 0, or -inf if there is none; null: all are
+  bool biased = false;        ///< the weights of the tile hold what is to be added to the scores
+};
+
+/// One step of the online softmax.
+template <class T>
+void attend(const QueryTile<T>& tile, const KeyBlock<T>& block);
+
+/// The scores alone, in the place of the weights; v, top, limit, sum and out are not looked at.
+template <class T>
+void score(const QueryTile<T>& tile, const KeyBlock<T>& block);
+
+/// out[i] = 2^x[i] for x[i] <= 127 as attend() takes it: within 2 units in the last place, 0 below
+/// -125 (float) and -1021 (double).
+template <class T>
+void exp2(const T* x, T* out, std::int64_t n);
+
+} // namespace cape::simd
