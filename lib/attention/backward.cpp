@@ -8,7 +8,10 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <span>
 #include <string>
@@ -23,11 +26,11 @@ namespace {
 constexpr std::int64_t query_tile = 256;
 constexpr std::int64_t key_tile = 256;
 
-using Rows = std::span<const std::int64_t>;
+using RowNumbers = std::span<const std::int64_t>;
 
 // The rows of head (b, h) as the columns of a matrix.
 template <class T>
-arma::Mat<T> pack(const Tensor<const T>& x, std::int64_t b, std::int64_t h, Rows rows) {
+arma::Mat<T> pack(const Tensor<const T>& x, std::int64_t b, std::int64_t h, RowNumbers rows) {
   arma::Mat<T> packed(static_cast<arma::uword>(x.head_dim), rows.size(), arma::fill::none);
   for (std::size_t j = 0; j < rows.size(); ++j)
     std::copy_n(x.row(b, rows[j], h), x.head_dim, packed.colptr(j));
@@ -36,16 +39,16 @@ arma::Mat<T> pack(const Tensor<const T>& x, std::int64_t b, std::int64_t h, Rows
 
 template <class T>
 void unpack(const arma::Mat<T>& packed, const Tensor<T>& x, std::int64_t b, std::int64_t h,
-            Rows rows) {
+            RowNumbers rows) {
   for (std::size_t j = 0; j < rows.size(); ++j)
     std::copy_n(packed.colptr(j), x.head_dim, x.row(b, rows[j], h));
 }
 
 template <class T>
-void turn_columns(arma::Mat<T>& packed, const Rotation<T>& rotation, std::int64_t h, Rows rows,
+void turn_columns(arma::Mat<T>& packed, const Rotation<T>& rotation, std::int64_t h, RowNumbers rows,
                   T direction) {
   for (std::size_t j = 0; j < rows.size(); ++j)
-    rotation.turn(rows[j], h, direction, packed.colptr(j));
+    rotation.turn(rows[j], h, direction, T(1), packed.colptr(j), packed.colptr(j));
 }
 
 // The columns first .. first+n-1 without a copy. (Armadillo has no view of constant memory: do not
@@ -102,7 +105,7 @@ void check_result(const T* gradient, std::int64_t size, const char* name) {
 
 // The weights of a query sum to 1, but for the rounding of a large log_sum_exp.
 template <class T>
-void check_weights(const std::vector<T>& sums, Rows rows) {
+void check_weights(const std::vector<T>& sums, RowNumbers rows) {
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (!(sums[i] > T(0.5) && sums[i] < T(2)))
       throw Error(Status::invalid_argument, "the weights of query " + std::to_string(rows[i]) +
@@ -122,7 +125,7 @@ void head_backward(const Call<T>& call, std::int64_t b, std::int64_t h, const T*
   std::vector<std::int64_t> all(static_cast<std::size_t>(in.q_length));
   std::iota(all.begin(), all.end(), std::int64_t{0});
   for (std::int64_t first = 0; first < in.q_length; first += query_tile) {
-    const Rows rows = Rows(all).subspan(
+    const RowNumbers rows = RowNumbers(all).subspan(
         static_cast<std::size_t>(first),
         static_cast<std::size_t>(std::min(query_tile, in.q_length - first)));
     const T* shifts = log_sum_exp + (b * in.heads + h) * in.q_length + rows.front();

@@ -59,21 +59,23 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-// Zeros that start at a cache line.
+// Memory that starts at a cache line, not initialised.
 template <class T>
 class Buffer {
 public:
   explicit Buffer(std::int64_t size = 0)
-      : lines_(static_cast<std::size_t>(round_up(size, per_line) / per_line)) {}
-  T* data() { return lines_.empty() ? nullptr : lines_.front().value; }
-  const T* data() const { return lines_.empty() ? nullptr : lines_.front().value; }
+      : size_(size), data_(static_cast<T*>(::operator new(
+                         static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}))) {}
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  void fill(T value) { std::fill_n(data(), size_, value); }
 
 private:
-  static constexpr std::int64_t per_line = 64 / sizeof(T);
-  struct alignas(64) Line {
-    T value[per_line] = {};
+  struct Delete {
+    void operator()(T* data) const { ::operator delete(data, std::align_val_t{64}); }
   };
-  std::vector<Line> lines_;
+  std::int64_t size_;
+  std::unique_ptr<T, Delete> data_;
 };
 
 // ------------------------------------------------------------------------------------ validation
@@ -191,13 +193,14 @@ void check_values(const AttentionInput<T>& in) {
 // --------------------------------------------------------------------------------------- rotation
 
 // The rotations of the queries or of the keys; without angles they leave vectors as they are. Sines
-// and cosines are kept if several heads or elements of the batch share them.
+// and cosines are kept only if several heads or elements of the batch share them.
 template <class T>
 class Rotation {
 public:
   Rotation(const AttentionInput<T>& in, const T* angles, std::int64_t length, Run& run)
-      : angles_(angles), pairs_(has_angles(in) ? in.head_dim / 2 : 0), heads_(in.angle_heads) {
-    if (pairs_ == 0 || in.batch * in.heads == in.angle_heads) return;
+      : angles_(angles), head_dim_(in.head_dim), pairs_(in.head_dim / 2),
+        heads_(in.angle_heads) {
+    if (!has_angles(in) || in.batch * in.heads == in.angle_heads) return;
     const std::int64_t columns = heads_ * pairs_;
     cosine_.resize(static_cast<std::size_t>(length * columns));
     sine_.resize(cosine_.size());
@@ -209,34 +212,31 @@ public:
     });
   }
 
-  // x = R(direction * phi) x for head h of row i; direction is 1 or -1.
-  void turn(std::int64_t i, std::int64_t h, T direction, T* x) const {
-    if (pairs_ == 0) return;
-    const std::int64_t first = (i * heads_ + (heads_ == 1 ? 0 : h)) * pairs_;
-    if (!cosine_.empty()) return turn(cosine_.data() + first, sine_.data() + first, direction, x);
+  // to = factor R(direction phi) from for head h of row i; direction is 1 or -1.
+  void turn(std::int64_t i, std::int64_t h, T direction, T factor, const T* from, T* to) const {
+    if (angles_ == nullptr) {
+      std::transform(from, from + head_dim_, to, [&](T x) { return factor * x; });
+      return;
+    }
     constexpr std::int64_t few = 64;
     T cosine[few], sine[few];
+    const std::int64_t first = (i * heads_ + (heads_ == 1 ? 0 : h)) * pairs_;
     for (std::int64_t t = 0; t < pairs_; t += few) {
       const std::int64_t n = std::min(few, pairs_ - t);
-      simd::sin_cos(angles_ + first + t, sine, cosine, n);
-      turn_pairs(cosine, sine, direction, x + 2 * t, n);
+      if (cosine_.empty()) {
+        simd::sin_cos(angles_ + first + t, sine, cosine, n);
+      } else {
+        std::copy_n(cosine_.data() + first + t, n, cosine);
+        std::copy_n(sine_.data() + first + t, n, sine);
+      }
+      if (direction < 0) std::transform(sine, sine + n, sine, std::negate<>());
+      simd::turn(from + 2 * t, cosine, sine, factor, n, to + 2 * t);
     }
   }
 
 private:
-  void turn(const T* cosine, const T* sine, T direction, T* x) const {
-    turn_pairs(cosine, sine, direction, x, pairs_);
-  }
-  static void turn_pairs(const T* cosine, const T* sine, T direction, T* x, std::int64_t n) {
-    for (std::int64_t t = 0; t < n; ++t) {
-      const T c = cosine[t], s = direction * sine[t], a = x[2 * t], b = x[2 * t + 1];
-      x[2 * t] = c * a - s * b;
-      x[2 * t + 1] = s * a + c * b;
-    }
-  }
-
   const T* angles_;
-  std::int64_t pairs_, heads_;
+  std::int64_t head_dim_, pairs_, heads_;
   std::vector<T> cosine_, sine_;
 };
 
@@ -277,46 +277,39 @@ struct Tiling {
   std::int64_t rows;        // queries, at most
 };
 
-// Rows to strips: row i of x (n x columns, `from(i)` gives its start), times `factor`.
-template <class T, class F>
-void pack_strips(const simd::Columns& size, std::int64_t n, std::int64_t columns, F from,
-                 T* strips) {
-  const std::int64_t panels = round_up(columns, size.panel) / size.panel;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T* row = from(i);
-    T* strip = strips + i / simd::strip_rows * panels * simd::strip_rows * size.panel;
+// n x columns numbers, row by row.
+template <class T>
+struct Rows {
+  const T* data;
+  std::int64_t n, columns;
+};
+
+// Rows to strips.
+template <class T>
+void pack_strips(const simd::Columns& size, const Rows<T>& rows, T* strips) {
+  constexpr std::int64_t strip = simd::strip_rows;
+  const std::int64_t panels = round_up(rows.columns, size.panel) / size.panel;
+  for (std::int64_t i = 0; i < rows.n; ++i)
     for (std::int64_t p = 0; p < panels; ++p)
-      std::copy_n(row + p * size.panel, std::min(size.panel, columns - p * size.panel),
-                  strip + (p * simd::strip_rows + i % simd::strip_rows) * size.panel);
-  }
+      std::copy_n(rows.data + i * rows.columns + p * size.panel,
+                  std::min(size.panel, rows.columns - p * size.panel),
+                  strips + ((i / strip * panels + p) * strip + i % strip) * size.panel);
 }
 
-// Rows side by side, a panel of them at a time: columns x panel each.
-template <class T, class F>
-void pack_side_by_side(const simd::Columns& size, std::int64_t n, std::int64_t columns, F from,
-                       T* panels) {
-  std::vector<T> rows(static_cast<std::size_t>(size.panel * columns));
-  for (std::int64_t first = 0; first < n; first += size.panel, panels += columns * size.panel) {
-    const std::int64_t some = std::min(size.panel, n - first);
-    for (std::int64_t j = 0; j < some; ++j)
-      std::copy_n(from(first + j), columns, rows.data() + j * columns);
-    for (std::int64_t c = 0; c < columns; ++c)
-      for (std::int64_t j = 0; j < some; ++j)
-        panels[c * size.panel + j] = rows[static_cast<std::size_t>(j * columns + c)];
-  }
+// At most a panel of rows to columns x panel.
+template <class T>
+void pack_panel(const simd::Columns& size, const Rows<T>& rows, T* panel) {
+  simd::transpose(rows.data, rows.columns, rows.n, rows.columns, panel, size.panel);
 }
 
-// Rows below each other, a panel of their columns at a time: rows x panel each, the last narrower
-// if its columns are fewer vectors. `rows` says how many rows a panel has room for.
-template <class T, class F>
-void pack_rows(const simd::Columns& size, std::int64_t n, std::int64_t columns, std::int64_t rows,
-               F from, T* panels) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T* row = from(i);
-    for (std::int64_t c = 0; c < columns; c += size.panel) {
-      const std::int64_t some = std::min(size.panel, columns - c);
-      std::copy_n(row + c, some, panels + c * rows + i * round_up(some, size.vector));
-    }
+// Row i of a matrix with room for n rows: for each panel of columns n x panel, the last narrower if
+// its columns are fewer vectors.
+template <class T>
+void pack_row(const simd::Columns& size, std::int64_t i, std::int64_t n, const T* row,
+              std::int64_t columns, T* to) {
+  for (std::int64_t c = 0; c < columns; c += size.panel) {
+    const std::int64_t some = std::min(size.panel, columns - c);
+    std::copy_n(row + c, some, to + c * n + i * round_up(some, size.vector));
   }
 }
 
@@ -332,16 +325,6 @@ struct Call {
       : in(input), run(r), tiling(input.head_dim),
         turn_q(input, input.q_angles, input.q_length, r),
         turn_k(input, input.k_angles, input.k_length, r) {}
-
-  // R(phi) x factor of one row; valid until the next.
-  const T* turned(const Tensor<const T>& x, const Rotation<T>& rotation, std::int64_t b,
-                  std::int64_t i, std::int64_t h, T factor, std::vector<T>& row) const {
-    row.resize(static_cast<std::size_t>(in.head_dim));
-    const T* from = x.row(b, i, h);
-    for (std::size_t c = 0; c < row.size(); ++c) row[c] = factor * from[c];
-    rotation.turn(i, h, T(1), row.data());
-    return row.data();
-  }
 
   const AttentionInput<T>& in;
   Run& run;

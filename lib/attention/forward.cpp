@@ -8,8 +8,10 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <numeric>
+#include <memory>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <unistd.h>
@@ -20,180 +22,179 @@ module cape.attention;
 namespace cape {
 namespace {
 
-constexpr double many_bytes = 16 << 20;
-
 // The keys of one head that are not padding, R(phi) k, and their values.
 template <class T>
 struct PackedHead {
-  std::vector<std::int64_t> rows;
-  std::int64_t panels = 0;
-  Buffer<T> k, v;
-  Buffer<T> padding; // of the last panel; empty if there is none
+  PackedHead(const Call<T>& call, std::int64_t batch, std::int64_t head, bool values);
 
-  static double bytes(const Tiling<T>& tiling, std::int64_t head_dim, std::int64_t keys) {
-    return static_cast<double>(round_up(keys, tiling.columns.panel)) *
-               static_cast<double>(head_dim + tiling.width) * sizeof(T) +
-           static_cast<double>(keys) * sizeof(std::int64_t);
-  }
+  std::int64_t b, h;
+  std::vector<std::int64_t> rows; // their numbers
+  std::int64_t padded;            // how many they are, up to a panel
+  Buffer<T> k, v;
+  Buffer<T> padding; // of the last panel
 };
 
 template <class T>
-PackedHead<T> pack_head(const Call<T>& call, std::int64_t b, std::int64_t h, bool values) {
-  const AttentionInput<T>& in = call.in;
+PackedHead<T>::PackedHead(const Call<T>& call, std::int64_t batch, std::int64_t head, bool values)
+    : b(batch), h(head), rows(key_rows(call.in, batch)),
+      padded(round_up(std::ssize(rows), call.tiling.columns.panel)), k(padded * call.in.head_dim),
+      v(values ? padded * call.tiling.width : 0), padding(call.tiling.columns.panel) {
   const simd::Columns columns = call.tiling.columns;
-  PackedHead<T> head;
-  head.rows = key_rows(in, b);
-  const std::int64_t n = std::ssize(head.rows), padded = round_up(n, columns.panel);
-  head.panels = padded / columns.panel;
-  head.k = Buffer<T>(padded * in.head_dim);
-  std::vector<T> row;
-  const auto source = [&](std::int64_t j) { return head.rows[static_cast<std::size_t>(j)]; };
-  pack_side_by_side(columns, n, in.head_dim,
-                    [&](std::int64_t j) {
-                      return call.turned(keys(in, in.k), call.turn_k, b, source(j), h, T(1), row);
-                    },
-                    head.k.data());
-  if (values) {
-    head.v = Buffer<T>(padded * call.tiling.width);
-    pack_rows(columns, n, in.head_dim, padded,
-              [&](std::int64_t j) { return keys(in, in.v).row(b, source(j), h); }, head.v.data());
+  const std::int64_t n = std::ssize(rows), head_dim = call.in.head_dim;
+  if (n < padded) k.fill(0);
+  if (values && (n < padded || head_dim < call.tiling.width)) v.fill(0);
+  Buffer<T> turned(columns.panel * head_dim);
+  for (std::int64_t first = 0; first < n; first += columns.panel) {
+    const std::int64_t some = std::min(columns.panel, n - first);
+    for (std::int64_t j = 0; j < some; ++j) {
+      const std::int64_t row = rows[static_cast<std::size_t>(first + j)];
+      call.turn_k.turn(row, h, T(1), T(1), keys(call.in, call.in.k).row(b, row, h),
+                       turned.data() + j * head_dim);
+      if (values)
+        pack_row(columns, first + j, padded, keys(call.in, call.in.v).row(b, row, h), head_dim,
+                 v.data());
+    }
+    pack_panel(columns, {turned.data(), some, head_dim}, k.data() + first * head_dim);
   }
-  if (n < padded) {
-    head.padding = Buffer<T>(columns.panel);
-    std::fill_n(head.padding.data() + columns.panel - (padded - n), padded - n,
-                -std::numeric_limits<T>::infinity());
-  }
-  return head;
+  padding.fill(0);
+  std::fill_n(padding.data() + columns.panel - (padded - n), padded - n,
+              -std::numeric_limits<T>::infinity());
 }
 
-// Queries first .. first+n-1 of one head and what is known of them.
+// Some queries of a head and what is known of them.
 template <class T>
-struct PackedQueries {
-  PackedQueries(const Call<T>& call, std::int64_t batch, std::int64_t head, std::int64_t from,
-                std::int64_t count, T factor)
-      : b(batch), h(head), first(from), n(count), rows(round_up(count, simd::strip_rows)),
-        q(rows * call.tiling.strip_width), weights(rows * call.tiling.block), top(rows),
-        limit(rows), sum(rows * call.tiling.columns.vector), out(rows * call.tiling.width) {
-    std::vector<T> row;
-    pack_strips(call.tiling.columns, n, call.in.head_dim,
-                [&](std::int64_t i) {
-                  return call.turned(queries(call.in, call.in.q), call.turn_q, b, first + i, h,
-                                     factor, row);
-                },
-                q.data());
-    std::fill_n(limit.data(), rows, -std::numeric_limits<T>::infinity());
-    tile = {.strips = rows / simd::strip_rows,
-            .head_dim = call.in.head_dim,
-            .width = call.tiling.width,
-            .q = q.data(),
-            .weights = weights.data(),
-            .top = top.data(),
-            .limit = limit.data(),
-            .sum = sum.data(),
-            .out = out.data()};
+class Queries {
+public:
+  Queries(const Call<T>& call, std::int64_t most)
+      : call_(call), rows_(round_up(most, simd::strip_rows)), turned_(most * call.in.head_dim),
+        q_(rows_ * call.tiling.strip_width), weights_(rows_ * call.tiling.block), top_(rows_),
+        limit_(rows_), sum_(rows_ * call.tiling.columns.vector), out_(rows_ * call.tiling.width) {}
+
+  // Queries from .. from+count-1 of a head, times factor.
+  void load(std::int64_t batch, std::int64_t head, std::int64_t from, std::int64_t count,
+            T factor) {
+    const AttentionInput<T>& in = call_.in;
+    b = batch, h = head, first = from, n = count;
+    for (std::int64_t i = 0; i < n; ++i)
+      call_.turn_q.turn(first + i, h, T(1), factor, queries(in, in.q).row(b, first + i, h),
+                        turned_.data() + i * in.head_dim);
+    if (n < rows_) q_.fill(0);
+    pack_strips(call_.tiling.columns, {turned_.data(), n, in.head_dim}, q_.data());
+    top_.fill(0);
+    limit_.fill(-std::numeric_limits<T>::infinity());
+    sum_.fill(0);
+    out_.fill(0);
   }
 
-  std::int64_t b, h, first, n, rows;
-  Buffer<T> q, weights, top, limit, sum, out;
-  simd::QueryTile<T> tile;
+  simd::QueryTile<T> tile() {
+    return {.strips = (n + simd::strip_rows - 1) / simd::strip_rows,
+            .head_dim = call_.in.head_dim,
+            .width = call_.tiling.width,
+            .q = q_.data(),
+            .weights = weights_.data(),
+            .top = top_.data(),
+            .limit = limit_.data(),
+            .sum = sum_.data(),
+            .out = out_.data()};
+  }
+
+  std::int64_t b = 0, h = 0, first = 0, n = 0;
+
+private:
+  const Call<T>& call_;
+  std::int64_t rows_;
+  Buffer<T> turned_, q_, weights_, top_, limit_, sum_, out_;
 };
 
 // body(block) for the blocks of keys of a head.
 template <class T, class F>
 void for_blocks(const Call<T>& call, const PackedHead<T>& head, F body) {
-  const std::int64_t panel = call.tiling.columns.panel, most = call.tiling.block / panel;
-  for (std::int64_t p = 0; p < head.panels; p += most) {
+  const std::int64_t panel = call.tiling.columns.panel;
+  for (std::int64_t first = 0; first < head.padded; first += call.tiling.block) {
     call.run.poll();
-    const std::int64_t panels = std::min(most, head.panels - p);
+    const std::int64_t keys = std::min(call.tiling.block, head.padded - first);
+    const bool last = first + keys == head.padded;
     body(simd::KeyBlock<T>{.k = head.k.data(),
                            .v = head.v.data(),
-                           .keys = head.panels * panel,
-                           .first = p * panel,
-                           .panels = panels,
-                           .padding = p + panels == head.panels ? head.padding.data() : nullptr,
+                           .keys = head.padded,
+                           .first = first,
+                           .panels = keys / panel,
+                           .padding = last ? head.padding.data() : nullptr,
                            .biased = call.in.bias != nullptr});
   }
 }
 
 // Where the weight of query i for key j of a block stands.
 template <class T>
-std::int64_t weight_at(const Call<T>& call, const simd::KeyBlock<T>& block, std::int64_t i,
-                       std::int64_t j) {
+T& weight_at(const Call<T>& call, const simd::QueryTile<T>& tile, const simd::KeyBlock<T>& block,
+             std::int64_t i, std::int64_t j) {
   const std::int64_t panel = call.tiling.columns.panel, rows = simd::strip_rows;
-  return ((i / rows * block.panels + j / panel) * rows + i % rows) * panel + j % panel;
+  return tile.weights[((i / rows * block.panels + j / panel) * rows + i % rows) * panel +
+                      j % panel];
 }
 
 template <class T>
 void put_bias(const Call<T>& call, const PackedHead<T>& head, const simd::KeyBlock<T>& block,
-              PackedQueries<T>& q) {
+              Queries<T>& q) {
   const AttentionInput<T>& in = call.in;
   const std::int64_t keys = block.panels * call.tiling.columns.panel;
   const std::int64_t real = std::min(keys, std::ssize(head.rows) - block.first);
   for (std::int64_t i = 0; i < q.n; ++i) {
     const std::int64_t row = (in.bias_heads == 1 ? 0 : q.h) * in.q_length + q.first + i;
     for (std::int64_t j = 0; j < real; ++j)
-      q.weights.data()[weight_at(call, block, i, j)] =
+      weight_at(call, q.tile(), block, i, j) =
           log2_e<T> * in.bias[row * in.k_length +
                               head.rows[static_cast<std::size_t>(block.first + j)]];
     for (std::int64_t j = real; j < keys; ++j)
-      q.weights.data()[weight_at(call, block, i, j)] = -std::numeric_limits<T>::infinity();
+      weight_at(call, q.tile(), block, i, j) = -std::numeric_limits<T>::infinity();
   }
 }
 
-// Weighted values become means; a row without keys stays 0.
 template <class T>
-void put_out(const Call<T>& call, const PackedQueries<T>& q, T* out, T* log_sum_exp) {
+void put_out(const Call<T>& call, Queries<T>& q, T* out, T* log_sum_exp) {
   const AttentionInput<T>& in = call.in;
-  const std::int64_t lanes = call.tiling.columns.vector;
+  const simd::QueryTile<T> tile = q.tile();
   for (std::int64_t i = 0; i < q.n; ++i) {
-    const T* parts = q.sum.data() + i * lanes;
-    const T sum = std::accumulate(parts, parts + lanes, T(0));
-    const T inverse = sum > 0 ? 1 / sum : 0;
-    T* to = queries(in, out).row(q.b, q.first + i, q.h);
-    for (std::int64_t c = 0; c < in.head_dim; ++c)
-      to[c] = q.out.data()[i * call.tiling.width + c] * inverse;
+    std::copy_n(tile.out + i * tile.width, in.head_dim, queries(in, out).row(q.b, q.first + i, q.h));
     if (log_sum_exp != nullptr)
       log_sum_exp[(q.b * in.heads + q.h) * in.q_length + q.first + i] =
-          ln_2<T> * (q.top.data()[i] + std::log2(sum));
+          ln_2<T> * (tile.top[i] + std::log2(tile.sum[i * call.tiling.columns.vector]));
   }
 }
 
+// Queries of a tile: all tiles are about as large, and there are several for each of `threads`.
 template <class T>
-std::int64_t heads_at_once(const AttentionInput<T>& in, const Tiling<T>& tiling, int threads) {
-  const double bytes = PackedHead<T>::bytes(tiling, in.head_dim, std::max(in.k_length, std::int64_t{1}));
-  const std::int64_t small = static_cast<std::int64_t>(many_bytes / bytes);
-  return std::min(in.batch * in.heads, std::max(small, std::int64_t{threads}));
-}
-
-// Queries of a tile: fewer than fit if there would not be several tiles for each thread.
-template <class T>
-std::int64_t tile_rows(const Call<T>& call, std::int64_t heads) {
-  const std::int64_t tasks = 4 * call.run.threads(), least = 8 * simd::strip_rows;
-  const std::int64_t share = call.in.q_length * heads / tasks;
+std::int64_t tile_rows(const Call<T>& call, int threads) {
+  const std::int64_t length = call.in.q_length, least = 8 * simd::strip_rows;
+  const std::int64_t share = threads > 1 ? length / (4 * threads) : length;
   const std::int64_t most = std::min(call.tiling.rows, std::max(share, least));
-  const std::int64_t tiles = (call.in.q_length + most - 1) / most;
-  return round_up((call.in.q_length + tiles - 1) / tiles, simd::strip_rows);
+  const std::int64_t tiles = (length + most - 1) / most;
+  return round_up((length + tiles - 1) / tiles, simd::strip_rows);
 }
 
-// Pack some heads at a time, as many as there are threads and more while they are small, and call
-// body(packed head, b, h, first query, queries) for their tiles of queries.
+// body(packed head, queries to load, number of the first, their number) for the tiles of queries of
+// every head. Threads take a head each if there are several heads for each of them; otherwise they
+// share out the tiles of a head.
 template <class T, class F>
 void for_query_tiles(const Call<T>& call, bool values, F body) {
   const AttentionInput<T>& in = call.in;
   const std::int64_t heads = in.batch * in.heads;
-  const std::int64_t some = heads_at_once(in, call.tiling, call.run.threads());
-  for (std::int64_t first = 0; first < heads; first += some) {
-    const std::int64_t n = std::min(some, heads - first);
-    std::vector<PackedHead<T>> packed(static_cast<std::size_t>(n));
-    call.run.parallel_for(n, [&](std::int64_t i) {
-      packed[static_cast<std::size_t>(i)] =
-          pack_head(call, (first + i) / in.heads, (first + i) % in.heads, values);
+  if (heads >= 4 * call.run.threads()) {
+    const std::int64_t rows = tile_rows(call, 1);
+    call.run.parallel_for(heads, [&](std::int64_t bh) {
+      const PackedHead<T> head(call, bh / in.heads, bh % in.heads, values);
+      Queries<T> q(call, rows);
+      for (std::int64_t first = 0; first < in.q_length; first += rows)
+        body(head, q, first, std::min(rows, in.q_length - first));
     });
-    const std::int64_t rows = tile_rows(call, n), tiles = (in.q_length + rows - 1) / rows;
-    call.run.parallel_for(n * tiles, [&](std::int64_t task) {
-      const std::int64_t i = task / tiles, query = task % tiles * rows;
-      body(packed[static_cast<std::size_t>(i)], (first + i) / in.heads, (first + i) % in.heads,
-           query, std::min(rows, in.q_length - query));
+    return;
+  }
+  const std::int64_t rows = tile_rows(call, call.run.threads());
+  for (std::int64_t bh = 0; bh < heads; ++bh) {
+    const PackedHead<T> head(call, bh / in.heads, bh % in.heads, values);
+    call.run.parallel_for((in.q_length + rows - 1) / rows, [&](std::int64_t tile) {
+      Queries<T> q(call, rows);
+      body(head, q, tile * rows, std::min(rows, in.q_length - tile * rows));
     });
   }
 }
@@ -218,16 +219,18 @@ void attention_forward(const AttentionInput<T>& in, T* out, std::type_identity_t
   check_values(in);
   if (size == 0) return;
   const Call<T> call(in, run);
-  for_query_tiles(call, true,
-                  [&](const PackedHead<T>& head, std::int64_t b, std::int64_t h, std::int64_t first,
-                      std::int64_t n) {
-                    PackedQueries<T> q(call, b, h, first, n, log2_e<T> * scale_of(in));
-                    for_blocks(call, head, [&](const simd::KeyBlock<T>& block) {
-                      if (block.biased) put_bias(call, head, block, q);
-                      simd::attend(q.tile, block);
-                    });
-                    put_out(call, q, out, log_sum_exp);
-                  });
+  const T factor = log2_e<T> * scale_of(in);
+  for_query_tiles(
+      call, true,
+      [&](const PackedHead<T>& head, Queries<T>& q, std::int64_t first, std::int64_t n) {
+        q.load(head.b, head.h, first, n, factor);
+        for_blocks(call, head, [&](const simd::KeyBlock<T>& block) {
+          if (block.biased) put_bias(call, head, block, q);
+          simd::attend(q.tile(), block);
+        });
+        simd::finish(q.tile());
+        put_out(call, q, out, log_sum_exp);
+      });
 }
 
 template <class T>
@@ -243,19 +246,17 @@ void attention_scores(const AttentionInput<T>& in, T* scores, Run& run) {
   std::fill_n(scores, size, -std::numeric_limits<T>::infinity());
   for_query_tiles(
       call, false,
-      [&](const PackedHead<T>& head, std::int64_t b, std::int64_t h, std::int64_t first,
-          std::int64_t n) {
-        PackedQueries<T> q(call, b, h, first, n, scale_of(in));
+      [&](const PackedHead<T>& head, Queries<T>& q, std::int64_t first, std::int64_t n) {
+        q.load(head.b, head.h, first, n, scale_of(in));
+        T* rows = scores + ((head.b * in.heads + head.h) * in.q_length + first) * in.k_length;
         for_blocks(call, head, [&](const simd::KeyBlock<T>& block) {
-          simd::score(q.tile, block);
+          simd::score(q.tile(), block);
           const std::int64_t real = std::min(block.panels * call.tiling.columns.panel,
                                              std::ssize(head.rows) - block.first);
-          for (std::int64_t i = 0; i < n; ++i) {
-            T* row = scores + ((b * in.heads + h) * in.q_length + first + i) * in.k_length;
+          for (std::int64_t i = 0; i < n; ++i)
             for (std::int64_t j = 0; j < real; ++j)
-              row[head.rows[static_cast<std::size_t>(block.first + j)]] =
-                  q.weights.data()[weight_at(call, block, i, j)];
-          }
+              rows[i * in.k_length + head.rows[static_cast<std::size_t>(block.first + j)]] =
+                  weight_at(call, q.tile(), block, i, j);
         });
       });
   if (in.bias != nullptr) add_bias(in, scores, run);

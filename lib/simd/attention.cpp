@@ -96,21 +96,30 @@ HWY_INLINE void multiply_all(const T* a, const T* b, std::int64_t stride, std::i
 template <class T>
 HWY_NOINLINE void raise_tops(const QueryTile<T>& tile, std::int64_t s, T* weights, std::int64_t p) {
   constexpr T room = 8; // a weight is at most 2^8, and tops seldom rise
+  const Tag<T> d;
   for (std::int64_t r = 0; r < rows; ++r) {
     T* scores = weights + (p * rows + r) * panel<T>;
     const std::int64_t i = s * rows + r;
-    const T rise = *std::max_element(scores, scores + panel<T>);
+    Vec<T> most = hn::Load(d, scores);
+    for (std::int64_t j = lanes<T>; j < panel<T>; j += lanes<T>)
+      most = hn::Max(most, hn::Load(d, scores + j));
+    const T rise = hn::GetLane(hn::MaxOfLanes(d, most));
     if (!(rise > tile.limit[i])) continue;
-    for (std::int64_t j = 0; j < panel<T>; ++j) scores[j] -= rise;
+    for (std::int64_t j = 0; j < panel<T>; j += lanes<T>)
+      hn::Store(hn::Sub(hn::Load(d, scores + j), hn::Set(d, rise)), d, scores + j);
     tile.top[i] += rise;
     const bool first = tile.limit[i] < 0;
     tile.limit[i] = room;
     if (first) continue; // all weights are 0
-    const T shrink = std::exp2(-rise);
-    for (std::int64_t q = 0; q < p; ++q)
-      for (std::int64_t j = 0; j < panel<T>; ++j) weights[(q * rows + r) * panel<T> + j] *= shrink;
-    for (std::int64_t j = 0; j < lanes<T>; ++j) tile.sum[i * lanes<T> + j] *= shrink;
-    for (std::int64_t c = 0; c < tile.width; ++c) tile.out[i * tile.width + c] *= shrink;
+    const Vec<T> factor = hn::Set(d, std::exp2(-rise));
+    const auto shrink = [&](T* x, std::int64_t n) HWY_ATTR {
+      for (std::int64_t j = 0; j < n; j += lanes<T>)
+        hn::Store(hn::Mul(hn::Load(d, x + j), factor), d, x + j);
+    };
+    for (std::int64_t before = 0; before < p; ++before)
+      shrink(weights + (before * rows + r) * panel<T>, panel<T>);
+    shrink(tile.sum + i * lanes<T>, lanes<T>);
+    shrink(tile.out + i * tile.width, tile.width);
   }
 }
 
@@ -205,6 +214,76 @@ HWY_INLINE void Attend(const QueryTile<T>& tile, const KeyBlock<T>& block) {
 }
 
 template <class T>
+HWY_INLINE void Finish(const QueryTile<T>& tile) {
+  const Tag<T> d;
+  for (std::int64_t i = 0; i < tile.strips * rows; ++i) {
+    T* parts = tile.sum + i * lanes<T>;
+    *parts = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, parts)));
+    const Vec<T> inverse = hn::Set(d, *parts > 0 ? 1 / *parts : T(0));
+    T* out = tile.out + i * tile.width;
+    for (std::int64_t c = 0; c < tile.width; c += lanes<T>)
+      hn::Store(hn::Mul(hn::Load(d, out + c), inverse), d, out + c);
+  }
+}
+
+template <class T>
+HWY_INLINE void Turn(const T* from, const T* cosine, const T* sine, T factor, std::int64_t n,
+                     T* to) {
+  const Tag<T> d;
+  const Vec<T> scale = hn::Set(d, factor);
+  std::int64_t t = 0;
+  for (; t + lanes<T> <= n; t += lanes<T>) {
+    const Vec<T> c = hn::Mul(scale, hn::LoadU(d, cosine + t));
+    const Vec<T> s = hn::Mul(scale, hn::LoadU(d, sine + t));
+    Vec<T> a, b;
+    hn::LoadInterleaved2(d, from + 2 * t, a, b);
+    hn::StoreInterleaved2(hn::NegMulAdd(s, b, hn::Mul(c, a)), hn::MulAdd(s, a, hn::Mul(c, b)), d,
+                          to + 2 * t);
+  }
+  for (; t < n; ++t) {
+    const T c = factor * cosine[t], s = factor * sine[t], a = from[2 * t], b = from[2 * t + 1];
+    to[2 * t] = c * a - s * b;
+    to[2 * t + 1] = s * a + c * b;
+  }
+}
+
+// Four rows (floats) or two (doubles) of 128 bits at a time.
+HWY_INLINE void transpose_square(const float* from, std::int64_t from_stride, float* to,
+                                 std::int64_t to_stride) {
+  const hn::Full128<float> d;
+  const hn::Full128<double> wide;
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_stride);
+  const auto c = hn::LoadU(d, from + 2 * from_stride), e = hn::LoadU(d, from + 3 * from_stride);
+  const auto pairs = [&](auto x) HWY_ATTR { return hn::BitCast(wide, x); };
+  const auto ab0 = pairs(hn::InterleaveLower(d, a, b)), ab1 = pairs(hn::InterleaveUpper(d, a, b));
+  const auto ce0 = pairs(hn::InterleaveLower(d, c, e)), ce1 = pairs(hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, ab0, ce0)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, ab0, ce0)), d, to + to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, ab1, ce1)), d, to + 2 * to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, ab1, ce1)), d, to + 3 * to_stride);
+}
+HWY_INLINE void transpose_square(const double* from, std::int64_t from_stride, double* to,
+                                 std::int64_t to_stride) {
+  const hn::Full128<double> d;
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_stride);
+  hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_stride);
+}
+
+template <class T>
+HWY_INLINE void Transpose(const T* from, std::int64_t from_stride, std::int64_t n_rows,
+                          std::int64_t columns, T* to, std::int64_t to_stride) {
+  constexpr std::int64_t square = 16 / sizeof(T);
+  const std::int64_t whole_rows = n_rows - n_rows % square, whole = columns - columns % square;
+  for (std::int64_t c = 0; c < whole; c += square)
+    for (std::int64_t r = 0; r < whole_rows; r += square)
+      transpose_square(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+  for (std::int64_t c = 0; c < columns; ++c)
+    for (std::int64_t r = c < whole ? whole_rows : 0; r < n_rows; ++r)
+      to[c * to_stride + r] = from[r * from_stride + c];
+}
+
+template <class T>
 HWY_INLINE void Score(const QueryTile<T>& tile, const KeyBlock<T>& block) {
   const Tag<T> d;
   const std::int64_t q_strip = strip_size<T>(tile.head_dim);
@@ -242,6 +321,24 @@ void AttendF64(const QueryTile<double>& tile, const KeyBlock<double>& block) {
 void AttendF32(const QueryTile<float>& tile, const KeyBlock<float>& block) { Attend(tile, block); }
 void ScoreF64(const QueryTile<double>& tile, const KeyBlock<double>& block) { Score(tile, block); }
 void ScoreF32(const QueryTile<float>& tile, const KeyBlock<float>& block) { Score(tile, block); }
+void FinishF64(const QueryTile<double>& tile) { Finish(tile); }
+void FinishF32(const QueryTile<float>& tile) { Finish(tile); }
+void TurnF64(const double* from, const double* cosine, const double* sine, double factor,
+             std::int64_t n, double* to) {
+  Turn(from, cosine, sine, factor, n, to);
+}
+void TurnF32(const float* from, const float* cosine, const float* sine, float factor,
+             std::int64_t n, float* to) {
+  Turn(from, cosine, sine, factor, n, to);
+}
+void TransposeF64(const double* from, std::int64_t from_stride, std::int64_t n_rows,
+                  std::int64_t columns, double* to, std::int64_t to_stride) {
+  Transpose(from, from_stride, n_rows, columns, to, to_stride);
+}
+void TransposeF32(const float* from, std::int64_t from_stride, std::int64_t n_rows,
+                  std::int64_t columns, float* to, std::int64_t to_stride) {
+  Transpose(from, from_stride, n_rows, columns, to, to_stride);
+}
 void Exp2F64(const double* x, double* out, std::int64_t n) { Exp2Array(x, out, n); }
 void Exp2F32(const float* x, float* out, std::int64_t n) { Exp2Array(x, out, n); }
 
@@ -258,6 +355,12 @@ HWY_EXPORT(AttendF64);
 HWY_EXPORT(AttendF32);
 HWY_EXPORT(ScoreF64);
 HWY_EXPORT(ScoreF32);
+HWY_EXPORT(FinishF64);
+HWY_EXPORT(FinishF32);
+HWY_EXPORT(TurnF64);
+HWY_EXPORT(TurnF32);
+HWY_EXPORT(TransposeF64);
+HWY_EXPORT(TransposeF32);
 HWY_EXPORT(Exp2F64);
 HWY_EXPORT(Exp2F32);
 
@@ -284,6 +387,34 @@ void score(const QueryTile<double>& tile, const KeyBlock<double>& block) {
 template <>
 void score(const QueryTile<float>& tile, const KeyBlock<float>& block) {
   HWY_DYNAMIC_DISPATCH(ScoreF32)(tile, block);
+}
+template <>
+void finish(const QueryTile<double>& tile) {
+  HWY_DYNAMIC_DISPATCH(FinishF64)(tile);
+}
+template <>
+void finish(const QueryTile<float>& tile) {
+  HWY_DYNAMIC_DISPATCH(FinishF32)(tile);
+}
+template <>
+void turn(const double* from, const double* cosine, const double* sine, double factor,
+          std::int64_t n, double* to) {
+  HWY_DYNAMIC_DISPATCH(TurnF64)(from, cosine, sine, factor, n, to);
+}
+template <>
+void turn(const float* from, const float* cosine, const float* sine, float factor, std::int64_t n,
+          float* to) {
+  HWY_DYNAMIC_DISPATCH(TurnF32)(from, cosine, sine, factor, n, to);
+}
+template <>
+void transpose(const double* from, std::int64_t from_stride, std::int64_t rows,
+               std::int64_t columns, double* to, std::int64_t to_stride) {
+  HWY_DYNAMIC_DISPATCH(TransposeF64)(from, from_stride, rows, columns, to, to_stride);
+}
+template <>
+void transpose(const float* from, std::int64_t from_stride, std::int64_t rows,
+               std::int64_t columns, float* to, std::int64_t to_stride) {
+  HWY_DYNAMIC_DISPATCH(TransposeF32)(from, from_stride, rows, columns, to, to_stride);
 }
 template <>
 void exp2(const double* x, double* out, std::int64_t n) {

@@ -48,9 +48,23 @@ struct KeyBlock {
 template <class T>
 void attend(const QueryTile<T>& tile, const KeyBlock<T>& block);
 
+/// Afterwards: weighted values become means, and the first of the parts of a sum the whole. A row
+/// without weights stays 0.
+template <class T>
+void finish(const QueryTile<T>& tile);
+
 /// The scores alone, in the place of the weights; v, top, limit, sum and out are not looked at.
 template <class T>
 void score(const QueryTile<T>& tile, const KeyBlock<T>& block);
+
+/// to = factor R(phi) from for 2 n elements, given the cosines and sines of phi.
+template <class T>
+void turn(const T* from, const T* cosine, const T* sine, T factor, std::int64_t n, T* to);
+
+/// to[c * to_stride + r] = from[r * from_stride + c] for the elements of a rows x columns matrix.
+template <class T>
+void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+               T* to, std::int64_t to_stride);
 
 /// out[i] = 2^x[i] for x[i] <= 127 as attend() takes it: within 2 units in the last place, 0 below
 /// -125 (float) and -1021 (double).

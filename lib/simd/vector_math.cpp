@@ -78,21 +78,26 @@ struct RightAngle<double> {
   static constexpr double part[] = {0x1.921fb54443p+0, -0x1.73dcb3b39ap-43, 0x1.45c06e0e68948p-86};
 };
 
-// 1 / n!
+// 1 / n! for n = 0, 2, 4, ... and n = 1, 3, 5, ...
 template <class T>
-constexpr T inverse_factorial(int n) {
-  return n == 0 ? T(1) : inverse_factorial<T>(n - 1) / static_cast<T>(n);
-}
+struct InverseFactorials {
+  T even[9], odd[9];
+  constexpr InverseFactorials() : even{1}, odd{1} {
+    for (int i = 1; i < 9; ++i) {
+      even[i] = even[i - 1] / static_cast<T>((2 * i - 1) * 2 * i);
+      odd[i] = odd[i - 1] / static_cast<T>(2 * i * (2 * i + 1));
+    }
+  }
+};
+template <class T>
+constexpr InverseFactorials<T> inverse_factorials;
 
-// 1 - r^2/2! + r^4/4! - ... (odd = 0) or 1 - r^2/3! + r^4/5! - ... (odd = 1), which on
-// [-pi/4, pi/4] is exact to rounding with these terms.
-template <int odd, class D, class V>
-HWY_INLINE V alternating_series(D d, V square) {
-  using T = hn::TFromD<D>;
+// c[0] - c[1] x + c[2] x^2 - ...: with enough terms to be exact on [0, (pi/4)^2] to rounding.
+template <class D, class V, class T>
+HWY_INLINE V alternating_series(D d, V x, const T (&c)[9]) {
   constexpr int terms = sizeof(T) == 4 ? 5 : 8;
-  V sum = hn::Set(d, inverse_factorial<T>(2 * terms + odd));
-  for (int i = terms - 1; i >= 0; --i)
-    sum = hn::NegMulAdd(square, sum, hn::Set(d, inverse_factorial<T>(2 * i + odd)));
+  V sum = hn::Set(d, c[terms]);
+  for (int i = terms - 1; i >= 0; --i) sum = hn::NegMulAdd(x, sum, hn::Set(d, c[i]));
   return sum;
 }
 
@@ -113,8 +118,8 @@ HWY_INLINE void SinCos(const T* x, T* sine, T* cosine, std::int64_t n) {
     auto r = v;
     for (const T part : RightAngle<T>::part) r = hn::NegMulAdd(whole, hn::Set(d, part), r);
     const auto square = hn::Mul(r, r);
-    const auto sin_r = hn::Mul(r, alternating_series<1>(d, square));
-    const auto cos_r = alternating_series<0>(d, square);
+    const auto sin_r = hn::Mul(r, alternating_series(d, square, inverse_factorials<T>.odd));
+    const auto cos_r = alternating_series(d, square, inverse_factorials<T>.even);
     const auto quadrant = hn::BitCast(di, shifted);
     const auto one = hn::Set(di, 1);
     const auto swapped = hn::RebindMask(d, hn::TestBit(quadrant, one));
