@@ -1,9 +1,7 @@
 // The gradients of attention.
 module;
-#include "internal/arma.hpp"
 #include "internal/message.hpp"
 #include "simd/attention.hpp"
-#include "simd/softmax.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>
@@ -13,7 +11,6 @@ module;
 #include <memory>
 #include <new>
 #include <numeric>
-#include <span>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -23,73 +20,11 @@ module cape.attention;
 namespace cape {
 namespace {
 
-constexpr std::int64_t query_tile = 256;
-constexpr std::int64_t key_tile = 256;
-
-using RowNumbers = std::span<const std::int64_t>;
-
-// The rows of head (b, h) as the columns of a matrix.
-template <class T>
-arma::Mat<T> pack(const Tensor<const T>& x, std::int64_t b, std::int64_t h, RowNumbers rows) {
-  arma::Mat<T> packed(static_cast<arma::uword>(x.head_dim), rows.size(), arma::fill::none);
-  for (std::size_t j = 0; j < rows.size(); ++j)
-    std::copy_n(x.row(b, rows[j], h), x.head_dim, packed.colptr(j));
-  return packed;
-}
-
-template <class T>
-void unpack(const arma::Mat<T>& packed, const Tensor<T>& x, std::int64_t b, std::int64_t h,
-            RowNumbers rows) {
-  for (std::size_t j = 0; j < rows.size(); ++j)
-    std::copy_n(packed.colptr(j), x.head_dim, x.row(b, rows[j], h));
-}
-
-template <class T>
-void turn_columns(arma::Mat<T>& packed, const Rotation<T>& rotation, std::int64_t h, RowNumbers rows,
-                  T direction) {
-  for (std::size_t j = 0; j < rows.size(); ++j)
-    rotation.turn(rows[j], h, direction, T(1), packed.colptr(j), packed.colptr(j));
-}
-
-// The columns first .. first+n-1 without a copy. (Armadillo has no view of constant memory: do not
-// write to the view of a constant.)
-template <class T>
-arma::Mat<T> columns(const arma::Mat<T>& x, std::int64_t first, std::int64_t n) {
-  return arma::Mat<T>(const_cast<T*>(x.colptr(static_cast<arma::uword>(first))), x.n_rows,
-                      static_cast<arma::uword>(n), false, true);
-}
-
-// The keys of one head that are not padding, R(phi) k, and their values.
-template <class T>
-struct PackedKeys {
-  std::vector<std::int64_t> rows;
-  arma::Mat<T> k, v;
-
-  // body(first, n) for each tile of keys.
-  template <class F>
-  void for_tiles(Run& run, F body) const {
-    const auto size = static_cast<std::int64_t>(rows.size());
-    for (std::int64_t first = 0; first < size; first += key_tile) {
-      run.poll();
-      body(first, std::min(key_tile, size - first));
-    }
-  }
-};
-
-template <class T>
-PackedKeys<T> pack_keys(const Call<T>& call, std::int64_t b, std::int64_t h) {
-  PackedKeys<T> packed;
-  packed.rows = key_rows(call.in, b);
-  packed.k = pack(keys(call.in, call.in.k), b, h, packed.rows);
-  turn_columns(packed.k, call.turn_k, h, packed.rows, T(1));
-  packed.v = pack(keys(call.in, call.in.v), b, h, packed.rows);
-  return packed;
-}
-
 template <class T>
 void check_gradient(const AttentionInput<T>& in, const AttentionGradient<T>& gradient) {
   if ((gradient.q_angles != nullptr || gradient.k_angles != nullptr) && !has_angles(in))
-    throw Error(Status::invalid_argument, "a gradient of angles is asked for but there are no angles");
+    throw Error(Status::invalid_argument,
+                "a gradient of angles is asked for but there are no angles");
   if (gradient.q_angles != nullptr)
     check_pointer(gradient.q, queries(in, in.q).size(), "gradient.q, on which q_angles rests,");
   if (gradient.k_angles != nullptr)
@@ -100,73 +35,219 @@ template <class T>
 void check_result(const T* gradient, std::int64_t size, const char* name) {
   if (gradient != nullptr && size > 0 && std::isinf(simd::max_abs(gradient, size)))
     throw Error(Status::invalid_argument,
-           std::string(name) + " overflows: the values in d_out or out are too large");
+                message(name, " overflows: the values in d_out or out are too large"));
+}
+
+template <class T>
+T dot(const T* x, const T* y, std::int64_t n) {
+  constexpr std::int64_t few = 8; // sums at a time
+  T parts[few] = {};
+  std::int64_t i = 0;
+  for (; i + few <= n; i += few)
+    for (std::int64_t j = 0; j < few; ++j) parts[j] += x[i + j] * y[i + j];
+  for (; i < n; ++i) parts[i % few] += x[i] * y[i];
+  return std::accumulate(parts, parts + few, T(0));
+}
+
+// What is known of the output.
+template <class T>
+struct Output {
+  const T* out;
+  const T* log_sum_exp;
+  const T* d_out;
+};
+
+// The queries of one head: scale log2(e) R(phi) q, and d_out, side by side and below each other.
+template <class T>
+struct HeadQueries {
+  HeadQueries(const Call<T>& call, std::int64_t b, std::int64_t h, const Output<T>& output);
+
+  std::int64_t padded;
+  Buffer<T> q, q_rows, d_out, d_out_rows, log_sum, correction;
+};
+
+template <class T>
+HeadQueries<T>::HeadQueries(const Call<T>& call, std::int64_t b, std::int64_t h,
+                            const Output<T>& output)
+    : padded(round_up(call.in.q_length, call.tiling.columns.panel)), q(padded * call.in.head_dim),
+      q_rows(padded * call.tiling.width), d_out(padded * call.in.head_dim),
+      d_out_rows(padded * call.tiling.width), log_sum(padded), correction(padded) {
+  const AttentionInput<T>& in = call.in;
+  const simd::Columns columns = call.tiling.columns;
+  for (Buffer<T>* x : {&q, &q_rows, &d_out, &d_out_rows, &correction}) x->fill(0);
+  log_sum.fill(std::numeric_limits<T>::infinity());
+  const T* sums = output.log_sum_exp + (b * in.heads + h) * in.q_length;
+  Buffer<T> turned(columns.panel * in.head_dim);
+  for (std::int64_t first = 0; first < in.q_length; first += columns.panel) {
+    const std::int64_t some = std::min(columns.panel, in.q_length - first);
+    for (std::int64_t j = 0; j < some; ++j) {
+      const std::int64_t i = first + j;
+      T* row = turned.data() + j * in.head_dim;
+      call.turn_q.turn(i, h, T(1), log2_e<T> * scale_of(in), queries(in, in.q).row(b, i, h), row);
+      const T* d_row = queries(in, output.d_out).row(b, i, h);
+      pack_row(columns, i, padded, row, in.head_dim, q_rows.data());
+      pack_row(columns, i, padded, d_row, in.head_dim, d_out_rows.data());
+      correction.data()[i] = dot(queries(in, output.out).row(b, i, h), d_row, in.head_dim);
+      if (std::isfinite(sums[i])) log_sum.data()[i] = log2_e<T> * sums[i];
+    }
+    simd::transpose(turned.data(), in.head_dim, some, in.head_dim, q.data() + first * in.head_dim,
+                    columns.panel);
+    simd::transpose(queries(in, output.d_out).row(b, first, h), in.heads * in.head_dim, some,
+                    in.head_dim, d_out.data() + first * in.head_dim, columns.panel);
+  }
+}
+
+// The keys of one head that are not padding, R(phi) k, in strips and below each other, and their
+// values.
+template <class T>
+struct HeadKeys {
+  HeadKeys(const Call<T>& call, std::int64_t b, std::int64_t h);
+
+  std::vector<std::int64_t> rows; // their numbers
+  std::int64_t padded;            // how many they are, up to a strip
+  Buffer<T> k, k_rows, v, padding;
+};
+
+template <class T>
+HeadKeys<T>::HeadKeys(const Call<T>& call, std::int64_t b, std::int64_t h)
+    : rows(key_rows(call.in, b)), padded(round_up(std::ssize(rows), simd::strip_rows)),
+      k(padded * call.tiling.strip_width), k_rows(padded * call.tiling.width),
+      v(padded * call.tiling.strip_width), padding(padded) {
+  const AttentionInput<T>& in = call.in;
+  for (Buffer<T>* x : {&k, &k_rows, &v}) x->fill(0);
+  padding.fill(-std::numeric_limits<T>::infinity());
+  Buffer<T> turned(in.head_dim);
+  for (std::int64_t j = 0; j < std::ssize(rows); ++j) {
+    const std::int64_t row = rows[static_cast<std::size_t>(j)];
+    call.turn_k.turn(row, h, T(1), T(1), keys(in, in.k).row(b, row, h), turned.data());
+    pack_strip_row(call.tiling.columns, j, turned.data(), in.head_dim, k.data());
+    pack_row(call.tiling.columns, j, padded, turned.data(), in.head_dim, k_rows.data());
+    pack_strip_row(call.tiling.columns, j, keys(in, in.v).row(b, row, h), in.head_dim, v.data());
+    padding.data()[j] = 0;
+  }
+}
+
+template <class T>
+void put_bias(const Call<T>& call, std::int64_t h, const HeadKeys<T>& keys,
+              const simd::GradientTile<T>& t) {
+  const AttentionInput<T>& in = call.in;
+  const std::int64_t panel = call.tiling.columns.panel, strip = simd::strip_rows;
+  const std::int64_t some_queries = std::min(t.panels * panel, in.q_length - t.first_query);
+  const std::int64_t some_keys = std::min(t.strips * strip, std::ssize(keys.rows) - t.first_key);
+  std::fill_n(t.weights, t.strips * strip * t.panels * panel, T(0));
+  for (std::int64_t i = 0; i < some_queries; ++i) {
+    const std::int64_t row = (in.bias_heads == 1 ? 0 : h) * in.q_length + t.first_query + i;
+    for (std::int64_t j = 0; j < some_keys; ++j)
+      t.weights[((j / strip * t.panels + i / panel) * strip + j % strip) * panel + i % panel] =
+          log2_e<T> *
+          in.bias[row * in.k_length + keys.rows[static_cast<std::size_t>(t.first_key + j)]];
+  }
+}
+
+// Keys of a head are cut in parts, each summing a gradient of the queries of its own, so that there
+// is work for several threads. Their number depends on the shape alone, and so does every sum.
+template <class T>
+std::int64_t key_parts(const AttentionInput<T>& in) {
+  constexpr std::int64_t tasks = 8, least = 512;
+  const std::int64_t heads = std::max(in.batch * in.heads, std::int64_t{1});
+  return std::clamp(std::min((tasks + heads - 1) / heads, in.k_length / least), std::int64_t{1},
+                    tasks);
 }
 
 // The weights of a query sum to 1, but for the rounding of a large log_sum_exp.
 template <class T>
-void check_weights(const std::vector<T>& sums, RowNumbers rows) {
-  for (std::size_t i = 0; i < sums.size(); ++i)
+void check_weights(const Call<T>& call, std::int64_t b, std::int64_t h, const HeadKeys<T>& keys,
+                   const T* log_sum_exp, const T* sums) {
+  const AttentionInput<T>& in = call.in;
+  log_sum_exp += (b * in.heads + h) * in.q_length;
+  for (std::int64_t i = 0; i < in.q_length && !keys.rows.empty(); ++i) {
+    const bool sees_none = in.bias != nullptr && sums[i] == 0;
+    if (sees_none && log_sum_exp[i] == -std::numeric_limits<T>::infinity()) continue;
+    if (!std::isfinite(log_sum_exp[i]))
+      throw Error(Status::invalid_argument, "log_sum_exp has a value that is not finite");
     if (!(sums[i] > T(0.5) && sums[i] < T(2)))
-      throw Error(Status::invalid_argument, "the weights of query " + std::to_string(rows[i]) +
-                                           " (counted from 0) sum to " + std::to_string(sums[i]) +
-                                           " and not to 1: log_sum_exp must be that of "
-                                           "attention_forward for the same input");
+      throw Error(Status::invalid_argument,
+                  message("the weights of query ", i, " (counted from 0) sum to ", sums[i],
+                          " and not to 1: log_sum_exp must be that of attention_forward for the "
+                          "same input"));
+  }
 }
 
-// The gradients of one head: the weights of a tile are computed again from log_sum_exp.
+// The gradients of one head, a block of keys against a block of queries at a time. The weights are
+// computed again from log_sum_exp.
 template <class T>
-void head_backward(const Call<T>& call, std::int64_t b, std::int64_t h, const T* out,
-                   const T* log_sum_exp, const T* d_out, const AttentionGradient<T>& gradient) {
+void head_backward(const Call<T>& call, std::int64_t b, std::int64_t h, const Output<T>& output,
+                   const AttentionGradient<T>& gradient) {
   const AttentionInput<T>& in = call.in;
-  const PackedKeys<T> packed = pack_keys(call, b, h);
-  arma::Mat<T> d_k(arma::size(packed.k), arma::fill::zeros);
-  arma::Mat<T> d_v(arma::size(packed.v), arma::fill::zeros);
-  std::vector<std::int64_t> all(static_cast<std::size_t>(in.q_length));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  for (std::int64_t first = 0; first < in.q_length; first += query_tile) {
-    const RowNumbers rows = RowNumbers(all).subspan(
-        static_cast<std::size_t>(first),
-        static_cast<std::size_t>(std::min(query_tile, in.q_length - first)));
-    const T* shifts = log_sum_exp + (b * in.heads + h) * in.q_length + rows.front();
-    if (!packed.rows.empty()) checked_magnitude(shifts, std::ssize(rows), "log_sum_exp");
-    arma::Mat<T> q = pack(queries(in, in.q), b, h, rows);
-    turn_columns(q, call.turn_q, h, rows, T(1));
-    q *= scale_of(in);
-    const arma::Mat<T> d_o = pack(queries(in, d_out), b, h, rows);
-    const arma::Row<T> correction = arma::sum(pack(queries(in, out), b, h, rows) % d_o, 0);
-    arma::Mat<T> weights, d_scores, d_q(arma::size(q), arma::fill::zeros);
-    std::vector<T> weight_sums(rows.size(), 0);
-    packed.for_tiles(call.run, [&](std::int64_t first_key, std::int64_t n) {
-      const arma::Mat<T> k = columns(packed.k, first_key, n);
-      weights = k.t() * q;
-      if (in.bias != nullptr)
-        for (std::size_t i = 0; i < rows.size(); ++i)
-          for (std::int64_t j = 0; j < n; ++j)
-            weights(static_cast<arma::uword>(j), i) +=
-                in.bias[((in.bias_heads == 1 ? 0 : h) * in.q_length + rows[i]) * in.k_length +
-                        packed.rows[static_cast<std::size_t>(first_key + j)]];
-      for (arma::uword i = 0; i < weights.n_cols; ++i)
-        weight_sums[i] += simd::exp_sum(weights.colptr(i), shifts[i], n);
-      if (gradient.v != nullptr) columns(d_v, first_key, n) += d_o * weights.t();
-      if (gradient.q == nullptr && gradient.k == nullptr) return;
-      d_scores = columns(packed.v, first_key, n).t() * d_o;
-      d_scores.each_row() -= correction;
-      d_scores %= weights;
-      if (gradient.q != nullptr) d_q += k * d_scores;
-      if (gradient.k != nullptr) columns(d_k, first_key, n) += q * d_scores.t();
-    });
-    if (!packed.rows.empty()) check_weights(weight_sums, rows);
-    if (gradient.q == nullptr) continue;
-    d_q *= scale_of(in);
-    turn_columns(d_q, call.turn_q, h, rows, T(-1));
-    unpack(d_q, queries(in, gradient.q), b, h, rows);
+  const Tiling<T>& tiling = call.tiling;
+  const std::int64_t panel = tiling.columns.panel, strip = simd::strip_rows;
+  const HeadQueries<T> q(call, b, h, output);
+  const HeadKeys<T> k(call, b, h);
+  Buffer<T> d_k(k.padded * tiling.width), d_v(k.padded * tiling.width);
+  d_k.fill(0);
+  d_v.fill(0);
+  const std::int64_t parts = key_parts(in);
+  const std::int64_t part_keys = round_up((k.padded + parts - 1) / parts, strip);
+  const std::int64_t q_size = q.padded * tiling.width;
+  Buffer<T> d_q(parts * q_size), sums(parts * q.padded);
+  d_q.fill(0);
+  sums.fill(0);
+
+  call.run.parallel_for(parts, [&](std::int64_t part) {
+    Buffer<T> weights(tiling.keys * tiling.block), d_scores(tiling.keys * tiling.block);
+    simd::GradientTile<T> tile{.head_dim = in.head_dim,
+                               .width = tiling.width,
+                               .queries = q.padded,
+                               .q = q.q.data(),
+                               .q_rows = q.q_rows.data(),
+                               .d_out = q.d_out.data(),
+                               .d_out_rows = q.d_out_rows.data(),
+                               .log_sum = q.log_sum.data(),
+                               .correction = q.correction.data(),
+                               .sum = sums.data() + part * q.padded,
+                               .d_q = gradient.q != nullptr ? d_q.data() + part * q_size : nullptr,
+                               .keys = k.padded,
+                               .k = k.k.data(),
+                               .k_rows = k.k_rows.data(),
+                               .v = k.v.data(),
+                               .padding = k.padding.data(),
+                               .d_k = gradient.k != nullptr ? d_k.data() : nullptr,
+                               .d_v = gradient.v != nullptr ? d_v.data() : nullptr,
+                               .weights = weights.data(),
+                               .d_scores = d_scores.data(),
+                               .biased = in.bias != nullptr};
+    const std::int64_t end = std::min(k.padded, (part + 1) * part_keys);
+    for (tile.first_key = part * part_keys; tile.first_key < end; tile.first_key += tiling.keys) {
+      tile.strips = std::min(tiling.keys, end - tile.first_key) / strip;
+      for (tile.first_query = 0; tile.first_query < q.padded; tile.first_query += tiling.block) {
+        call.run.poll();
+        tile.panels = std::min(tiling.block, q.padded - tile.first_query) / panel;
+        if (tile.biased) put_bias(call, h, k, tile);
+        simd::add_gradients(tile);
+      }
+    }
+  });
+
+  for (std::int64_t part = 1; part < parts; ++part) {
+    const auto add = [&](Buffer<T>& x, std::int64_t n) {
+      std::transform(x.data(), x.data() + n, x.data() + part * n, x.data(), std::plus<>());
+    };
+    add(d_q, q_size);
+    add(sums, q.padded);
   }
-  if (gradient.k != nullptr) {
-    turn_columns(d_k, call.turn_k, h, packed.rows, T(-1));
-    unpack(d_k, keys(in, gradient.k), b, h, packed.rows);
+  check_weights(call, b, h, k, output.log_sum_exp, sums.data());
+  if (gradient.q != nullptr)
+    for (std::int64_t i = 0; i < in.q_length; ++i)
+      call.turn_q.turn(i, h, T(-1), scale_of(in), d_q.data() + i * tiling.width,
+                       queries(in, gradient.q).row(b, i, h));
+  for (std::int64_t j = 0; j < std::ssize(k.rows); ++j) {
+    const std::int64_t row = k.rows[static_cast<std::size_t>(j)];
+    if (gradient.k != nullptr) // the queries have a factor of log2(e)
+      call.turn_k.turn(row, h, T(-1), ln_2<T>, d_k.data() + j * tiling.width,
+                       keys(in, gradient.k).row(b, row, h));
+    if (gradient.v != nullptr)
+      std::copy_n(d_v.data() + j * tiling.width, in.head_dim, keys(in, gradient.v).row(b, row, h));
   }
-  if (gradient.v != nullptr) unpack(d_v, keys(in, gradient.v), b, h, packed.rows);
 }
 
 // A turn by a small angle moves the pair (x, y) by (-y, x), so that the gradient of the angle is
@@ -210,9 +291,14 @@ void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_
   if (gradient.k != nullptr) std::fill_n(gradient.k, k_size, T(0)); // padded keys stay 0
   if (gradient.v != nullptr) std::fill_n(gradient.v, k_size, T(0));
   const Call<T> call(in, run);
-  run.parallel_for(q_size + k_size > 0 ? in.batch * in.heads : 0, [&](std::int64_t bh) {
-    head_backward(call, bh / in.heads, bh % in.heads, out, log_sum_exp, d_out, gradient);
-  });
+  const auto one_head = [&](std::int64_t bh) {
+    head_backward(call, bh / in.heads, bh % in.heads, {out, log_sum_exp, d_out}, gradient);
+  };
+  const std::int64_t heads = q_size + k_size > 0 ? in.batch * in.heads : 0;
+  if (key_parts(in) == 1)
+    run.parallel_for(heads, one_head);
+  else
+    for (std::int64_t bh = 0; bh < heads; ++bh) one_head(bh);
   if (gradient.q_angles != nullptr)
     angle_gradient(call, queries(in, in.q), queries<T, const T>(in, gradient.q), gradient.q_angles,
                    [](std::int64_t, std::int64_t) { return true; });

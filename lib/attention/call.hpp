@@ -64,7 +64,7 @@ template <class T>
 class Buffer {
 public:
   explicit Buffer(std::int64_t size = 0)
-      : size_(size), data_(static_cast<T*>(::operator new(
+      : size_(size), data_(static_cast<T*>(::operator new (
                          static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}))) {}
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
@@ -72,7 +72,7 @@ public:
 
 private:
   struct Delete {
-    void operator()(T* data) const { ::operator delete(data, std::align_val_t{64}); }
+    void operator()(T* data) const { ::operator delete (data, std::align_val_t{64}); }
   };
   std::int64_t size_;
   std::unique_ptr<T, Delete> data_;
@@ -198,8 +198,7 @@ template <class T>
 class Rotation {
 public:
   Rotation(const AttentionInput<T>& in, const T* angles, std::int64_t length, Run& run)
-      : angles_(angles), head_dim_(in.head_dim), pairs_(in.head_dim / 2),
-        heads_(in.angle_heads) {
+      : angles_(angles), head_dim_(in.head_dim), pairs_(in.head_dim / 2), heads_(in.angle_heads) {
     if (!has_angles(in) || in.batch * in.heads == in.angle_heads) return;
     const std::int64_t columns = heads_ * pairs_;
     cosine_.resize(static_cast<std::size_t>(length * columns));
@@ -207,7 +206,7 @@ public:
     constexpr std::int64_t rows = 64;
     run.parallel_for((length + rows - 1) / rows, [&](std::int64_t block) {
       const std::int64_t first = block * rows * columns;
-      simd::sin_cos(angles + first, sine_.data() + first, cosine_.data() + first,
+      simd::sin_cos(angles_ + first, sine_.data() + first, cosine_.data() + first,
                     std::min(rows, length - block * rows) * columns);
     });
   }
@@ -263,43 +262,35 @@ struct Tiling {
     constexpr auto element = static_cast<std::int64_t>(sizeof(T));
     const Caches caches;
     // A panel of the values of a block takes two thirds of the first cache.
-    const std::int64_t keys = caches.first * 2 / 3 / (std::min(width, columns.panel) * element);
-    block = std::max(columns.panel, keys / columns.panel * columns.panel);
+    const std::int64_t fit_block =
+        caches.first * 2 / 3 / (std::min(width, columns.panel) * element);
+    block = std::max(columns.panel, fit_block / columns.panel * columns.panel);
     // A tile with its queries, weights and sums takes a quarter of the second.
     const std::int64_t fit = caches.second / 4 / ((strip_width + block + width) * element);
     rows = std::max(fit / simd::strip_rows, std::int64_t{8}) * simd::strip_rows;
+    // A block of keys with its weights and gradients takes half of the second.
+    const std::int64_t fit_keys =
+        caches.second / 2 / ((2 * strip_width + 2 * block + 3 * width) * element);
+    keys = std::max(fit_keys / simd::strip_rows, std::int64_t{8}) * simd::strip_rows;
   }
 
   simd::Columns columns;
   std::int64_t strip_width; // head_dim up to a panel
   std::int64_t width;       // head_dim up to a vector
-  std::int64_t block;       // keys
-  std::int64_t rows;        // queries, at most
+  std::int64_t block;       // keys forward, queries backward: side by side
+  std::int64_t rows;        // queries forward, at most: in strips
+  std::int64_t keys;        // keys backward: in strips
 };
 
-// n x columns numbers, row by row.
+// Row i of a left factor in strips.
 template <class T>
-struct Rows {
-  const T* data;
-  std::int64_t n, columns;
-};
-
-// Rows to strips.
-template <class T>
-void pack_strips(const simd::Columns& size, const Rows<T>& rows, T* strips) {
+void pack_strip_row(const simd::Columns& size, std::int64_t i, const T* row, std::int64_t columns,
+                    T* strips) {
   constexpr std::int64_t strip = simd::strip_rows;
-  const std::int64_t panels = round_up(rows.columns, size.panel) / size.panel;
-  for (std::int64_t i = 0; i < rows.n; ++i)
-    for (std::int64_t p = 0; p < panels; ++p)
-      std::copy_n(rows.data + i * rows.columns + p * size.panel,
-                  std::min(size.panel, rows.columns - p * size.panel),
-                  strips + ((i / strip * panels + p) * strip + i % strip) * size.panel);
-}
-
-// At most a panel of rows to columns x panel.
-template <class T>
-void pack_panel(const simd::Columns& size, const Rows<T>& rows, T* panel) {
-  simd::transpose(rows.data, rows.columns, rows.n, rows.columns, panel, size.panel);
+  const std::int64_t panels = round_up(columns, size.panel) / size.panel;
+  for (std::int64_t p = 0; p < panels; ++p)
+    std::copy_n(row + p * size.panel, std::min(size.panel, columns - p * size.panel),
+                strips + ((i / strip * panels + p) * strip + i % strip) * size.panel);
 }
 
 // Row i of a matrix with room for n rows: for each panel of columns n x panel, the last narrower if
@@ -322,8 +313,7 @@ constexpr T ln_2 = T(0.693147180559945309417232121458176568L);
 template <class T>
 struct Call {
   Call(const AttentionInput<T>& input, Run& r)
-      : in(input), run(r), tiling(input.head_dim),
-        turn_q(input, input.q_angles, input.q_length, r),
+      : in(input), run(r), tiling(input.head_dim), turn_q(input, input.q_angles, input.q_length, r),
         turn_k(input, input.k_angles, input.k_length, r) {}
 
   const AttentionInput<T>& in;

@@ -54,7 +54,8 @@ PackedHead<T>::PackedHead(const Call<T>& call, std::int64_t batch, std::int64_t 
         pack_row(columns, first + j, padded, keys(call.in, call.in.v).row(b, row, h), head_dim,
                  v.data());
     }
-    pack_panel(columns, {turned.data(), some, head_dim}, k.data() + first * head_dim);
+    simd::transpose(turned.data(), head_dim, some, head_dim, k.data() + first * head_dim,
+                    columns.panel);
   }
   padding.fill(0);
   std::fill_n(padding.data() + columns.panel - (padded - n), padded - n,
@@ -66,7 +67,7 @@ template <class T>
 class Queries {
 public:
   Queries(const Call<T>& call, std::int64_t most)
-      : call_(call), rows_(round_up(most, simd::strip_rows)), turned_(most * call.in.head_dim),
+      : call_(call), rows_(round_up(most, simd::strip_rows)), turned_(call.in.head_dim),
         q_(rows_ * call.tiling.strip_width), weights_(rows_ * call.tiling.block), top_(rows_),
         limit_(rows_), sum_(rows_ * call.tiling.columns.vector), out_(rows_ * call.tiling.width) {}
 
@@ -75,11 +76,12 @@ public:
             T factor) {
     const AttentionInput<T>& in = call_.in;
     b = batch, h = head, first = from, n = count;
-    for (std::int64_t i = 0; i < n; ++i)
-      call_.turn_q.turn(first + i, h, T(1), factor, queries(in, in.q).row(b, first + i, h),
-                        turned_.data() + i * in.head_dim);
     if (n < rows_) q_.fill(0);
-    pack_strips(call_.tiling.columns, {turned_.data(), n, in.head_dim}, q_.data());
+    for (std::int64_t i = 0; i < n; ++i) {
+      call_.turn_q.turn(first + i, h, T(1), factor, queries(in, in.q).row(b, first + i, h),
+                        turned_.data());
+      pack_strip_row(call_.tiling.columns, i, turned_.data(), in.head_dim, q_.data());
+    }
     top_.fill(0);
     limit_.fill(-std::numeric_limits<T>::infinity());
     sum_.fill(0);
@@ -129,8 +131,8 @@ template <class T>
 T& weight_at(const Call<T>& call, const simd::QueryTile<T>& tile, const simd::KeyBlock<T>& block,
              std::int64_t i, std::int64_t j) {
   const std::int64_t panel = call.tiling.columns.panel, rows = simd::strip_rows;
-  return tile.weights[((i / rows * block.panels + j / panel) * rows + i % rows) * panel +
-                      j % panel];
+  return tile
+      .weights[((i / rows * block.panels + j / panel) * rows + i % rows) * panel + j % panel];
 }
 
 template <class T>
@@ -143,8 +145,8 @@ void put_bias(const Call<T>& call, const PackedHead<T>& head, const simd::KeyBlo
     const std::int64_t row = (in.bias_heads == 1 ? 0 : q.h) * in.q_length + q.first + i;
     for (std::int64_t j = 0; j < real; ++j)
       weight_at(call, q.tile(), block, i, j) =
-          log2_e<T> * in.bias[row * in.k_length +
-                              head.rows[static_cast<std::size_t>(block.first + j)]];
+          log2_e<T> *
+          in.bias[row * in.k_length + head.rows[static_cast<std::size_t>(block.first + j)]];
     for (std::int64_t j = real; j < keys; ++j)
       weight_at(call, q.tile(), block, i, j) = -std::numeric_limits<T>::infinity();
   }
@@ -155,7 +157,8 @@ void put_out(const Call<T>& call, Queries<T>& q, T* out, T* log_sum_exp) {
   const AttentionInput<T>& in = call.in;
   const simd::QueryTile<T> tile = q.tile();
   for (std::int64_t i = 0; i < q.n; ++i) {
-    std::copy_n(tile.out + i * tile.width, in.head_dim, queries(in, out).row(q.b, q.first + i, q.h));
+    std::copy_n(tile.out + i * tile.width, in.head_dim,
+                queries(in, out).row(q.b, q.first + i, q.h));
     if (log_sum_exp != nullptr)
       log_sum_exp[(q.b * in.heads + q.h) * in.q_length + q.first + i] =
           ln_2<T> * (tile.top[i] + std::log2(tile.sum[i * call.tiling.columns.vector]));

@@ -10,7 +10,7 @@
 #include "simd/exp2-inl.hpp"
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace cape::simd {
@@ -28,7 +28,7 @@ constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(Tag<T>{}))
 constexpr int rows = strip_rows;
 constexpr int vectors = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM ? 4 : 2;
 template <class T>
-constexpr std::int64_t panel = vectors * lanes<T>;
+constexpr std::int64_t panel = vectors* lanes<T>;
 
 // The sums of a strip stay in registers only if all their indices are constants.
 #if defined(__clang__)
@@ -37,31 +37,29 @@ constexpr std::int64_t panel = vectors * lanes<T>;
 #define CAPE_UNROLL _Pragma("GCC unroll 8")
 #endif
 
-template <class T, int N>
-using Strip = Vec<T>[rows][N];
+template <class T, int N, int R = rows>
+using Strip = Vec<T>[R][N];
 
-template <int N, class T>
-HWY_INLINE void load(Strip<T, N>& x, const T* from, std::int64_t stride) {
+template <int N, int R = rows, class T>
+HWY_INLINE void load(Strip<T, N, R>& x, const T* from, std::int64_t stride) {
   const Tag<T> d;
   CAPE_UNROLL
-  for (int r = 0; r < rows; ++r)
-    CAPE_UNROLL
-    for (int n = 0; n < N; ++n) x[r][n] = hn::Load(d, from + r * stride + n * lanes<T>);
+  for (int r = 0; r < R; ++r) CAPE_UNROLL
+  for (int n = 0; n < N; ++n) x[r][n] = hn::Load(d, from + r * stride + n * lanes<T>);
 }
 
-template <int N, class T>
-HWY_INLINE void store(const Strip<T, N>& x, T* to, std::int64_t stride) {
+template <int N, int R = rows, class T>
+HWY_INLINE void store(const Strip<T, N, R>& x, T* to, std::int64_t stride) {
   const Tag<T> d;
   CAPE_UNROLL
-  for (int r = 0; r < rows; ++r)
-    CAPE_UNROLL
-    for (int n = 0; n < N; ++n) hn::Store(x[r][n], d, to + r * stride + n * lanes<T>);
+  for (int r = 0; r < R; ++r) CAPE_UNROLL
+  for (int n = 0; n < N; ++n) hn::Store(x[r][n], d, to + r * stride + n * lanes<T>);
 }
 
 // Elements of a strip of k columns.
 template <class T>
 constexpr std::int64_t strip_size(std::int64_t k) {
-  return rows * ((k + panel<T> - 1) / panel<T>) * panel<T>;
+  return rows * ((k + panel<T> - 1) / panel<T>)*panel<T>;
 }
 
 // sums += a b for one panel of the columns of a: 6 x k with rows `panel` apart, and b: k x N
@@ -131,16 +129,13 @@ HWY_INLINE void weigh(const QueryTile<T>& tile, std::int64_t s, const T* q, cons
   const Tag<T> d;
   Strip<T, vectors> x;
   CAPE_UNROLL
-  for (int r = 0; r < rows; ++r)
-    CAPE_UNROLL
-    for (int n = 0; n < vectors; ++n) x[r][n] = hn::Set(d, -tile.top[s * rows + r]);
+  for (int r = 0; r < rows; ++r) CAPE_UNROLL
+  for (int n = 0; n < vectors; ++n) x[r][n] = hn::Set(d, -tile.top[s * rows + r]);
   multiply_all<vectors>(q, k, panel<T>, tile.head_dim, x);
-  if (offset != nullptr)
-    CAPE_UNROLL
-    for (int r = 0; r < rows; ++r)
-      CAPE_UNROLL
-      for (int n = 0; n < vectors; ++n)
-        x[r][n] = hn::Add(x[r][n], hn::Load(d, offset + r * offset_stride + n * lanes<T>));
+  if (offset != nullptr) CAPE_UNROLL
+  for (int r = 0; r < rows; ++r) CAPE_UNROLL
+  for (int n = 0; n < vectors; ++n)
+    x[r][n] = hn::Add(x[r][n], hn::Load(d, offset + r * offset_stride + n * lanes<T>));
 
   T* to = weights + p * rows * panel<T>;
   const auto above_limit = [&](int r) HWY_ATTR {
@@ -181,12 +176,33 @@ HWY_INLINE void add_values(const T* weights, const T* v, std::int64_t keys, T* o
   store<N>(x, out, width);
 }
 
+// f(number of vectors as a constant, first column) for the panels of `width` columns.
+template <class T, class F>
+HWY_INLINE void for_panels(std::int64_t width, F f) {
+  for (std::int64_t c = 0; c < width; c += panel<T>) {
+    const std::int64_t n = std::min(width - c, panel<T>) / lanes<T>;
+    if constexpr (vectors == 4) {
+      if (n == 4) f(std::integral_constant<int, 4>(), c);
+      if (n == 3) f(std::integral_constant<int, 3>(), c);
+    }
+    if (n == 2) f(std::integral_constant<int, 2>(), c);
+    if (n == 1) f(std::integral_constant<int, 1>(), c);
+  }
+}
+
+// Rows first .. of a panel of columns (see GradientTile::q_rows) that starts at column c.
+template <int N, class T>
+HWY_INLINE const T* panel_rows(const T* x, std::int64_t rows_of_x, std::int64_t first,
+                               std::int64_t c) {
+  return x + c * rows_of_x + first * N * lanes<T>;
+}
+
 template <class T>
 HWY_INLINE void Attend(const QueryTile<T>& tile, const KeyBlock<T>& block) {
   const std::int64_t q_strip = strip_size<T>(tile.head_dim);
   const std::int64_t keys = block.panels * panel<T>, w_strip = strip_size<T>(keys);
   for (std::int64_t p = 0; p < block.panels; ++p) {
-    const T* k = block.k + (block.first + p * panel<T>) * tile.head_dim;
+    const T* k = block.k + (block.first + p * panel<T>)*tile.head_dim;
     const T* padding = p + 1 == block.panels ? block.padding : nullptr;
     for (std::int64_t s = 0; s < tile.strips; ++s) {
       T* weights = tile.weights + s * w_strip;
@@ -197,20 +213,13 @@ HWY_INLINE void Attend(const QueryTile<T>& tile, const KeyBlock<T>& block) {
         weigh(tile, s, tile.q + s * q_strip, k, weights, p, padding, 0);
     }
   }
-  for (std::int64_t c = 0; c < tile.width; c += panel<T>) {
-    const std::int64_t n = std::min(tile.width - c, panel<T>) / lanes<T>;
-    const T* v = block.v + c * block.keys + block.first * n * lanes<T>;
-    for (std::int64_t s = 0; s < tile.strips; ++s) {
-      const T* weights = tile.weights + s * w_strip;
-      T* out = tile.out + s * rows * tile.width + c;
-      if constexpr (vectors == 4) {
-        if (n == 4) add_values<4>(weights, v, keys, out, tile.width);
-        if (n == 3) add_values<3>(weights, v, keys, out, tile.width);
-      }
-      if (n == 2) add_values<2>(weights, v, keys, out, tile.width);
-      if (n == 1) add_values<1>(weights, v, keys, out, tile.width);
-    }
-  }
+  for_panels<T>(tile.width, [&](auto vectors_of_panel, std::int64_t c) HWY_ATTR {
+    constexpr int N = vectors_of_panel;
+    const T* v = panel_rows<N>(block.v, block.keys, block.first, c);
+    for (std::int64_t s = 0; s < tile.strips; ++s)
+      add_values<N>(tile.weights + s * w_strip, v, keys, tile.out + s * rows * tile.width + c,
+                    tile.width);
+  });
 }
 
 template <class T>
@@ -224,6 +233,112 @@ HWY_INLINE void Finish(const QueryTile<T>& tile) {
     for (std::int64_t c = 0; c < tile.width; c += lanes<T>)
       hn::Store(hn::Mul(hn::Load(d, out + c), inverse), d, out + c);
   }
+}
+
+// The weights of a strip of keys for a panel of queries, and the gradients of the scores.
+template <class T>
+HWY_INLINE void weigh_again(const GradientTile<T>& t, std::int64_t s, std::int64_t p) {
+  const Tag<T> d;
+  const std::int64_t query = t.first_query + p * panel<T>, strip = strip_size<T>(t.head_dim);
+  const std::int64_t key_strip = t.first_key / rows + s;
+  const std::int64_t place = (s * t.panels + p) * rows * panel<T>;
+  T* weights = t.weights + place;
+  Strip<T, vectors> x;
+  CAPE_UNROLL
+  for (int r = 0; r < rows; ++r) CAPE_UNROLL
+  for (int n = 0; n < vectors; ++n)
+    x[r][n] = hn::Sub(hn::Set(d, t.padding[t.first_key + s * rows + r]),
+                      hn::Load(d, t.log_sum + query + n * lanes<T>));
+  multiply_all<vectors>(t.k + key_strip * strip, t.q + query * t.head_dim, panel<T>, t.head_dim, x);
+  if (t.biased) CAPE_UNROLL
+  for (int r = 0; r < rows; ++r) CAPE_UNROLL
+  for (int n = 0; n < vectors; ++n)
+    x[r][n] = hn::Add(x[r][n], hn::Load(d, weights + r * panel<T> + n * lanes<T>));
+  CAPE_UNROLL
+  for (int n = 0; n < vectors; ++n) {
+    T* sum_at = t.sum + query + n * lanes<T>;
+    Vec<T> sum = hn::Load(d, sum_at);
+    CAPE_UNROLL
+    for (int r = 0; r < rows; ++r) {
+      // No weight is above 1 but for rounding, unless log_sum is of another input.
+      const Vec<T> weight = Exp2(d, hn::Min(x[r][n], hn::Set(d, T(100))));
+      hn::Store(weight, d, weights + r * panel<T> + n * lanes<T>);
+      sum = hn::Add(sum, weight);
+    }
+    hn::Store(sum, d, sum_at);
+  }
+  if (t.d_q == nullptr && t.d_k == nullptr) return;
+
+  CAPE_UNROLL
+  for (int r = 0; r < rows; ++r) CAPE_UNROLL
+  for (int n = 0; n < vectors; ++n)
+    x[r][n] = hn::Neg(hn::Load(d, t.correction + query + n * lanes<T>));
+  multiply_all<vectors>(t.v + key_strip * strip, t.d_out + query * t.head_dim, panel<T>, t.head_dim,
+                        x);
+  CAPE_UNROLL
+  for (int r = 0; r < rows; ++r) CAPE_UNROLL
+  for (int n = 0; n < vectors; ++n) {
+    const std::int64_t at = r * panel<T> + n * lanes<T>;
+    hn::Store(hn::Mul(x[r][n], hn::Load(d, weights + at)), d, t.d_scores + place + at);
+  }
+}
+
+// sums(keys) += x rows, where x is in strips of the queries of the block.
+template <class T>
+HWY_INLINE void add_to_keys(const GradientTile<T>& t, const T* x, const T* q_rows, T* sums) {
+  const std::int64_t queries = t.panels * panel<T>;
+  for_panels<T>(t.width, [&](auto vectors_of_panel, std::int64_t c) HWY_ATTR {
+    constexpr int N = vectors_of_panel;
+    for (std::int64_t s = 0; s < t.strips; ++s)
+      add_values<N>(x + s * rows * queries, panel_rows<N>(q_rows, t.queries, t.first_query, c),
+                    queries, sums + (t.first_key + s * rows) * t.width + c, t.width);
+  });
+}
+
+// d_q += d_scores' k for R queries of a panel and N vectors of columns. d_scores: of the first key
+// and query; k_rows: of the first key.
+template <int R, int N, class T>
+HWY_INLINE void add_to_queries(const GradientTile<T>& t, const T* d_scores, const T* k_rows,
+                               T* d_q) {
+  const Tag<T> d;
+  Strip<T, N, R> x;
+  load<N, R>(x, d_q, t.width);
+  for (std::int64_t s = 0; s < t.strips; ++s, d_scores += t.panels * rows * panel<T>)
+    for (const T *a = d_scores, *end = a + rows * panel<T>; a != end; a += panel<T>) {
+      Vec<T> row[N];
+      CAPE_UNROLL
+      for (int n = 0; n < N; ++n) row[n] = hn::Load(d, k_rows + n * lanes<T>);
+      CAPE_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const Vec<T> factor = hn::Set(d, a[r]);
+        CAPE_UNROLL
+        for (int n = 0; n < N; ++n) x[r][n] = hn::MulAdd(factor, row[n], x[r][n]);
+      }
+      k_rows += N * lanes<T>;
+    }
+  store<N, R>(x, d_q, t.width);
+}
+
+template <class T>
+HWY_INLINE void AddGradients(const GradientTile<T>& t) {
+  for (std::int64_t p = 0; p < t.panels; ++p)
+    for (std::int64_t s = 0; s < t.strips; ++s) weigh_again(t, s, p);
+  if (t.d_v != nullptr) add_to_keys(t, t.weights, t.d_out_rows, t.d_v);
+  if (t.d_k != nullptr) add_to_keys(t, t.d_scores, t.q_rows, t.d_k);
+  if (t.d_q == nullptr) return;
+  constexpr int rest = panel<T> % rows;
+  for_panels<T>(t.width, [&](auto vectors_of_panel, std::int64_t c) HWY_ATTR {
+    constexpr int N = vectors_of_panel;
+    const T* k_rows = panel_rows<N>(t.k_rows, t.keys, t.first_key, c);
+    for (std::int64_t p = 0; p < t.panels; ++p) {
+      const T* d_scores = t.d_scores + p * rows * panel<T>;
+      T* d_q = t.d_q + (t.first_query + p * panel<T>)*t.width + c;
+      std::int64_t i = 0;
+      for (; i + rows <= panel<T>; i += rows)
+        add_to_queries<rows, N>(t, d_scores + i, k_rows, d_q + i * t.width);
+      add_to_queries<rest, N>(t, d_scores + i, k_rows, d_q + i * t.width);
+    }
+  });
 }
 
 template <class T>
@@ -291,11 +406,10 @@ HWY_INLINE void Score(const QueryTile<T>& tile, const KeyBlock<T>& block) {
     for (std::int64_t s = 0; s < tile.strips; ++s) {
       Strip<T, vectors> x;
       CAPE_UNROLL
-      for (int r = 0; r < rows; ++r)
-        CAPE_UNROLL
-        for (int n = 0; n < vectors; ++n) x[r][n] = hn::Zero(d);
+      for (int r = 0; r < rows; ++r) CAPE_UNROLL
+      for (int n = 0; n < vectors; ++n) x[r][n] = hn::Zero(d);
       multiply_all<vectors>(tile.q + s * q_strip,
-                            block.k + (block.first + p * panel<T>) * tile.head_dim, panel<T>,
+                            block.k + (block.first + p * panel<T>)*tile.head_dim, panel<T>,
                             tile.head_dim, x);
       store(x, tile.weights + (s * block.panels + p) * rows * panel<T>, panel<T>);
     }
@@ -323,6 +437,8 @@ void ScoreF64(const QueryTile<double>& tile, const KeyBlock<double>& block) { Sc
 void ScoreF32(const QueryTile<float>& tile, const KeyBlock<float>& block) { Score(tile, block); }
 void FinishF64(const QueryTile<double>& tile) { Finish(tile); }
 void FinishF32(const QueryTile<float>& tile) { Finish(tile); }
+void AddGradientsF64(const GradientTile<double>& tile) { AddGradients(tile); }
+void AddGradientsF32(const GradientTile<float>& tile) { AddGradients(tile); }
 void TurnF64(const double* from, const double* cosine, const double* sine, double factor,
              std::int64_t n, double* to) {
   Turn(from, cosine, sine, factor, n, to);
@@ -357,6 +473,8 @@ HWY_EXPORT(ScoreF64);
 HWY_EXPORT(ScoreF32);
 HWY_EXPORT(FinishF64);
 HWY_EXPORT(FinishF32);
+HWY_EXPORT(AddGradientsF64);
+HWY_EXPORT(AddGradientsF32);
 HWY_EXPORT(TurnF64);
 HWY_EXPORT(TurnF32);
 HWY_EXPORT(TransposeF64);
@@ -397,6 +515,14 @@ void finish(const QueryTile<float>& tile) {
   HWY_DYNAMIC_DISPATCH(FinishF32)(tile);
 }
 template <>
+void add_gradients(const GradientTile<double>& tile) {
+  HWY_DYNAMIC_DISPATCH(AddGradientsF64)(tile);
+}
+template <>
+void add_gradients(const GradientTile<float>& tile) {
+  HWY_DYNAMIC_DISPATCH(AddGradientsF32)(tile);
+}
+template <>
 void turn(const double* from, const double* cosine, const double* sine, double factor,
           std::int64_t n, double* to) {
   HWY_DYNAMIC_DISPATCH(TurnF64)(from, cosine, sine, factor, n, to);
@@ -412,8 +538,8 @@ void transpose(const double* from, std::int64_t from_stride, std::int64_t rows,
   HWY_DYNAMIC_DISPATCH(TransposeF64)(from, from_stride, rows, columns, to, to_stride);
 }
 template <>
-void transpose(const float* from, std::int64_t from_stride, std::int64_t rows,
-               std::int64_t columns, float* to, std::int64_t to_stride) {
+void transpose(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+               float* to, std::int64_t to_stride) {
   HWY_DYNAMIC_DISPATCH(TransposeF32)(from, from_stride, rows, columns, to, to_stride);
 }
 template <>

@@ -35,13 +35,14 @@ struct QueryTile {
 /// The keys of a head and their values, of which a call sees a block.
 template <class T>
 struct KeyBlock {
-  const T* k = nullptr;       ///< for each panel of keys: head_dim x panel
-  const T* v = nullptr;       ///< for each panel of columns: keys x panel (the last may be narrower)
-  std::int64_t keys = 0;      ///< of the head, a multiple of a panel
-  std::int64_t first = 0;     ///< key of the block, a multiple of a panel
-  std::int64_t panels = 0;    ///< of the block
-  const T* padding = nullptr; ///< per key of the last panel 0, or -inf if there is none; null: all are
-  bool biased = false;        ///< the weights of the tile hold what is to be added to the scores
+  const T* k = nullptr;    ///< for each panel of keys: head_dim x panel
+  const T* v = nullptr;    ///< for each panel of columns: keys x panel (the last may be narrower)
+  std::int64_t keys = 0;   ///< of the head, a multiple of a panel
+  std::int64_t first = 0;  ///< key of the block, a multiple of a panel
+  std::int64_t panels = 0; ///< of the block
+  const T* padding =
+      nullptr;         ///< per key of the last panel 0, or -inf if there is none; null: all are
+  bool biased = false; ///< the weights of the tile hold what is to be added to the scores
 };
 
 /// One step of the online softmax.
@@ -56,6 +57,44 @@ void finish(const QueryTile<T>& tile);
 /// The scores alone, in the place of the weights; v, top, limit, sum and out are not looked at.
 template <class T>
 void score(const QueryTile<T>& tile, const KeyBlock<T>& block);
+
+/// A block of queries and a block of keys of a head, whose gradients are summed. Here queries stand
+/// side by side and keys are in strips: weights' = K Q'.
+template <class T>
+struct GradientTile {
+  std::int64_t head_dim = 0;
+  std::int64_t width = 0; ///< head_dim up to a multiple of a vector
+
+  std::int64_t queries = 0;      ///< of the head, a multiple of a panel
+  std::int64_t first_query = 0;  ///< of the block, a multiple of a panel
+  std::int64_t panels = 0;       ///< of queries in the block
+  const T* q = nullptr;          ///< for each panel of queries: head_dim x panel; base 2
+  const T* q_rows = nullptr;     ///< for each panel of columns: queries x panel (or narrower)
+  const T* d_out = nullptr;      ///< as q
+  const T* d_out_rows = nullptr; ///< as q_rows
+  const T* log_sum = nullptr;    ///< of base 2, per query; inf: it has no weights
+  const T* correction = nullptr; ///< out . d_out, per query
+  T* sum = nullptr;              ///< of the weights, per query
+  T* d_q = nullptr;              ///< queries x width, or null
+
+  std::int64_t keys = 0;      ///< of the head, a multiple of a strip
+  std::int64_t first_key = 0; ///< of the block, a multiple of a strip
+  std::int64_t strips = 0;    ///< of keys in the block
+  const T* k = nullptr;       ///< strips of head_dim columns
+  const T* k_rows = nullptr;  ///< as q_rows
+  const T* v = nullptr;       ///< as k
+  const T* padding = nullptr; ///< per key 0, or -inf if there is none
+  T* d_k = nullptr;           ///< keys x width, or null
+  T* d_v = nullptr;           ///< keys x width, or null
+
+  T* weights = nullptr;  ///< strips of the queries of the block
+  T* d_scores = nullptr; ///< strips of the queries of the block
+  bool biased = false;   ///< weights hold what is to be added to the scores
+};
+
+/// Add the block's part to the gradients and to the sums of the weights.
+template <class T>
+void add_gradients(const GradientTile<T>& tile);
 
 /// to = factor R(phi) from for 2 n elements, given the cosines and sines of phi.
 template <class T>

@@ -20,8 +20,8 @@ template <>
 struct Exp2Constants<float> {
   static constexpr int mantissa = 23;
   static constexpr float shift = 0x1.8p23f, least = -125;
-  static constexpr float q[] = {0x1.62e432p-1f,  0x1.ebfbe2p-3f,  0x1.c6ae72p-5f,
-                                0x1.3b270ep-7f,  0x1.5f7276p-10f, 0x1.470b42p-13f};
+  static constexpr float q[] = {0x1.62e432p-1f, 0x1.ebfbe2p-3f,  0x1.c6ae72p-5f,
+                                0x1.3b270ep-7f, 0x1.5f7276p-10f, 0x1.470b42p-13f};
 };
 template <>
 struct Exp2Constants<double> {

@@ -214,6 +214,14 @@ bool has(const std::string& text, std::initializer_list<const char*> parts) {
       parts, [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
+// Random, with a third of the pairs shut out, and all keys for the first query.
+void add_bias(Problem<double>& p, cape::Rng& rng, std::int64_t heads) {
+  p.bias_heads = heads;
+  p.bias = random_values(rng, heads * p.q_length * p.k_length, 3);
+  for (std::size_t i = 0; i < p.bias.size(); ++i)
+    if (i < at(p.k_length) || rng.uniform() < 0.3) p.bias[i] = -infinity;
+}
+
 void check_against_reference(const Problem<double>& p) {
   const Result expected = reference(p);
   const Forward<double> f = forward(p);
@@ -323,14 +331,6 @@ BOOST_AUTO_TEST_CASE(padded_keys_have_no_influence_whatever_they_hold) {
   }
 }
 
-// Random, with a third of the pairs shut out, and all keys for the first query.
-void add_bias(Problem<double>& p, cape::Rng& rng, std::int64_t heads) {
-  p.bias_heads = heads;
-  p.bias = random_values(rng, heads * p.q_length * p.k_length, 3);
-  for (std::size_t i = 0; i < p.bias.size(); ++i)
-    if (i < at(p.k_length) || rng.uniform() < 0.3) p.bias[i] = -infinity;
-}
-
 BOOST_AUTO_TEST_CASE(a_bias_is_added_to_the_scaled_scores) {
   cape::Rng rng(40);
   for (const std::int64_t k : {1, 5, 64, 65, 200, 300})
@@ -418,15 +418,19 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
     std::int64_t batch, heads, q, k, d;
     Angles angles;
     bool masked;
+    std::int64_t bias_heads = 0;
   };
   for (const Shape s :
        {Shape{1, 1, 1, 1, 2, Angles::shared, false}, Shape{1, 1, 3, 5, 3, Angles::none, false},
-        Shape{2, 2, 4, 5, 4, Angles::shared, true}, Shape{1, 2, 5, 67, 4, Angles::shared, true}, Shape{2, 3, 3, 4, 2, Angles::per_head, true},
+        Shape{2, 2, 4, 5, 4, Angles::shared, true}, Shape{1, 2, 5, 67, 4, Angles::shared, true},
+        Shape{2, 2, 4, 5, 4, Angles::shared, true, 2},
+        Shape{1, 2, 70, 9, 2, Angles::none, false, 1}, Shape{2, 3, 3, 4, 2, Angles::per_head, true},
         Shape{1, 1, 258, 3, 2, Angles::shared, false},
         Shape{1, 1, 2, 258, 2, Angles::shared, true}}) {
     Problem<double> p = random_problem(rng, s.batch, s.heads, s.q, s.k, s.d, s.angles);
     if (s.masked)
       for (std::int64_t j = 0; j < s.batch * s.k; ++j) p.mask.push_back(rng.uniform() < 0.7);
+    if (s.bias_heads > 0) add_bias(p, rng, s.bias_heads);
     const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
     const auto loss = [&] {
       const Forward<double> f = forward(p);
@@ -563,6 +567,36 @@ BOOST_AUTO_TEST_CASE(the_number_of_threads_does_not_change_a_bit) {
   BOOST_TEST((g1.q_angles == g2.q_angles && g1.k_angles == g2.k_angles));
   const Problem<float> single = to_float(p);
   BOOST_TEST((forward(single, 1).out == forward(single, 2).out));
+  // One head, whose keys are cut in parts.
+  const Problem<float> one_head =
+      to_float(random_problem(rng, 1, 1, 1100, 1300, 10, Angles::shared));
+  BOOST_TEST((forward(one_head, 1).out == forward(one_head, 2).out));
+  const Gradient<float> f1 = backward(one_head, one_head.q, 1);
+  const Gradient<float> f2 = backward(one_head, one_head.q, 2);
+  BOOST_TEST((f1.q == f2.q && f1.k == f2.k && f1.v == f2.v && f1.q_angles == f2.q_angles));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_a_long_head_agree_with_those_of_its_keys_in_another_order) {
+  // Keys are cut in parts by their number; any order of them has the same gradients.
+  cape::Rng rng(43);
+  const std::int64_t keys = 1700, d = 6;
+  const Problem<double> p = random_problem(rng, 1, 1, 20, keys, d, Angles::none);
+  const std::vector<std::int64_t> order = rng.permutation(keys);
+  Problem<double> other = p;
+  for (std::int64_t j = 0; j < keys; ++j)
+    for (std::int64_t c = 0; c < d; ++c) {
+      other.k[at(j * d + c)] = p.k[at(order[at(j)] * d + c)];
+      other.v[at(j * d + c)] = p.v[at(order[at(j)] * d + c)];
+    }
+  const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
+  const Gradient<double> g = backward(p, d_out), h = backward(other, d_out);
+  BOOST_TEST(distance(h.q, g.q) < 1e-13);
+  double worst = 0;
+  for (std::int64_t j = 0; j < keys; ++j)
+    for (std::int64_t c = 0; c < d; ++c)
+      worst = std::max({worst, std::fabs(h.k[at(j * d + c)] - g.k[at(order[at(j)] * d + c)]),
+                        std::fabs(h.v[at(j * d + c)] - g.v[at(order[at(j)] * d + c)])});
+  BOOST_TEST(worst < 1e-13);
 }
 
 BOOST_AUTO_TEST_CASE(odd_head_dim_with_angles_is_refused_with_the_numbers) {

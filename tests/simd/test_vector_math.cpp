@@ -2,7 +2,6 @@
 #define BOOST_TEST_NO_MAIN
 #include <boost/test/unit_test.hpp>
 #include "simd/attention.hpp"
-#include "simd/softmax.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>
@@ -111,8 +110,8 @@ void check_sin_cos() {
     long double error = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const auto exact = static_cast<long double>(x[i]);
-      error = std::max({error, std::fabs(sine[i] - std::sin(exact)),
-                        std::fabs(cosine[i] - std::cos(exact))});
+      error = std::max(
+          {error, std::fabs(sine[i] - std::sin(exact)), std::fabs(cosine[i] - std::cos(exact))});
     }
     BOOST_TEST(static_cast<double>(error) < 2.0 * std::numeric_limits<T>::epsilon());
   }
@@ -123,13 +122,12 @@ void check_sin_cos() {
 }
 
 template <class T>
-void check_softmax_passes() {
+void check_max_abs() {
   cape::Rng rng(54);
   for (std::int64_t n = 1; n <= 70; ++n) {
     std::vector<T> x(static_cast<std::size_t>(n) + 1);
     for (T& value : x) value = static_cast<T>(rng.uniform(-30, 2));
     x.back() = 1000; // beyond the end
-    const T top = *std::max_element(x.begin(), x.end() - 1);
     T magnitude = 0;
     for (std::int64_t i = 0; i < n; ++i)
       magnitude = std::max(magnitude, std::fabs(x[static_cast<std::size_t>(i)]));
@@ -139,22 +137,8 @@ void check_softmax_passes() {
       y[static_cast<std::size_t>(rng.integer(n))] = bad;
       BOOST_TEST(simd::max_abs(y.data(), n) == infinity<T>);
     }
-    std::vector<T> y = x;
-    const T sum = simd::exp_sum(y.data(), top, n);
-    long double expected = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const T shifted = x[at] - top;
-      expected += std::exp(static_cast<long double>(shifted));
-      BOOST_TEST(ulps(y[at], std::exp(static_cast<long double>(shifted))) <= 2);
-    }
-    BOOST_TEST(ulps(sum, expected) <= static_cast<double>(n + 2));
-    BOOST_TEST(y.back() == T(1000));
   }
-  T far[] = {-infinity<T>, std::numeric_limits<T>::lowest(), T(-1e5), T(0)};
-  BOOST_TEST(simd::exp_sum(far, T(0), 4) == T(1));
-  BOOST_TEST((far[0] == 0 && far[1] == 0 && far[2] == 0 && far[3] == 1));
-  BOOST_TEST(simd::max_abs(far, 0) == T(0));
+  BOOST_TEST(simd::max_abs(static_cast<const T*>(nullptr), 0) == T(0));
 }
 
 } // namespace
@@ -244,9 +228,9 @@ BOOST_AUTO_TEST_CASE(a_value_does_not_depend_on_where_it_stands) {
   BOOST_TEST(agrees_at_every_length<float>(simd::sigmoid));
 }
 
-BOOST_AUTO_TEST_CASE(softmax_passes_agree_with_their_definitions) {
-  check_softmax_passes<double>();
-  check_softmax_passes<float>();
+BOOST_AUTO_TEST_CASE(the_largest_magnitude_is_found_and_infinite_if_any_number_is_not_finite) {
+  check_max_abs<double>();
+  check_max_abs<float>();
 }
 
 int main(int argc, char** argv) {
