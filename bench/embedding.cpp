@@ -1,11 +1,20 @@
-// Step II: one epoch of the default objective against the time of its two matrix products alone
-// (the Gram matrix, and S P of the gradient), and whole fits. The ratio is between times of one
-// run.
+// Step II. First the quality table: what the default embedding keeps of graphs that were not used
+// in choosing it (metrics of compare_embedding(), means over seeds), and the paper's loss for
+// comparison. Arguments like embed.rank_margin=0.1 change an option in all its rows. Then the
+// speed: one epoch against the time of its two matrix products alone (the Gram matrix, and S P of
+// the gradient), and whole fits; the ratio is between times of one run. --benchmark_filter=NONE
+// leaves the speed out, --no-quality the table.
 #include <benchmark/benchmark.h>
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <set>
+#include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 import cape;
 
@@ -103,6 +112,136 @@ BENCHMARK(fit)
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
+// ------------------------------------------------------------------------------------- quality
+
+using Metrics = cape::EmbeddingMetrics;
+constexpr double Metrics::*columns[] = {&Metrics::distance, &Metrics::parents_closer,
+                                        &Metrics::precision, &Metrics::strength,
+                                        &Metrics::specificity};
+std::uint64_t first_seed = 401; // to choose options, use others
+constexpr int n_seeds = 3;
+
+struct Family {
+  const char* name;
+  std::int64_t nodes;
+  cape::GraphModel model;
+  double edges_per_node; // 0: the balanced binary tree
+};
+constexpr Family families[] = {{"BA1", 30, cape::GraphModel::barabasi_albert, 1},
+                               {"BA1", 100, cape::GraphModel::barabasi_albert, 1},
+                               {"BA1", 200, cape::GraphModel::barabasi_albert, 1},
+                               {"BA2", 30, cape::GraphModel::barabasi_albert, 2},
+                               {"BA2", 100, cape::GraphModel::barabasi_albert, 2},
+                               {"BA2", 200, cape::GraphModel::barabasi_albert, 2},
+                               {"ER2", 30, cape::GraphModel::erdos_renyi, 2},
+                               {"ER2", 100, cape::GraphModel::erdos_renyi, 2},
+                               {"ER2", 200, cape::GraphModel::erdos_renyi, 2},
+                               {"T", 255, cape::GraphModel::barabasi_albert, 0}};
+
+cape::Digraph make_graph(const Family& family, std::uint64_t seed) {
+  if (family.edges_per_node > 0) {
+    cape::GraphOptions options;
+    options.model = family.model;
+    options.edges_per_node = family.edges_per_node;
+    options.min_weight = 0.3;
+    options.max_weight = 1;
+    return cape::simulate_dag(family.nodes, options, seed);
+  }
+  cape::Rng rng(seed);
+  std::vector<cape::Edge> edges;
+  for (std::int64_t i = 1; i < family.nodes; ++i)
+    edges.push_back({(i - 1) / 2, i, rng.uniform(0.3, 1)});
+  return cape::Digraph(family.nodes, edges);
+}
+
+// Between the points of an embedding; in flat space these are what the radius and the direction
+// say.
+cape::Matrix distances_of(const cape::Embedding& e, cape::Run& run) {
+  return cape::lorentz::distances(e.hyperboloid, e.hyperboloid, run);
+}
+
+void print_row(const char* name, std::int64_t nodes, std::int64_t dims, const Metrics& m) {
+  std::printf("%-10s %5s-%-4lld d=%-3lld", "", name, static_cast<long long>(nodes),
+              static_cast<long long>(dims));
+  for (const auto column : columns) std::printf(" %6.3f", m.*column);
+  std::printf("\n");
+}
+
+void quality_table(const char* title, const cape::EmbedOptions& options) {
+  std::printf("%s, d = %lld, seeds %llu-%llu\n%-25s gd     pc     MAP    str    desc\n", title,
+              static_cast<long long>(options.dims), static_cast<unsigned long long>(first_seed),
+              static_cast<unsigned long long>(first_seed + n_seeds - 1), "");
+  Metrics all,
+      worst{.distance = 1, .strength = 1, .parents_closer = 1, .specificity = 1, .precision = 1};
+  for (const Family& family : families) {
+    Metrics mean;
+    for (std::uint64_t seed = first_seed; seed < first_seed + n_seeds; ++seed) {
+      const cape::Digraph graph = make_graph(family, seed);
+      cape::Run run(seed, 1);
+      const cape::Embedding e = cape::embed_dag(graph, options, run);
+      const Metrics m = cape::compare_embedding(
+          graph, cape::lorentz::distances(e.hyperboloid, e.hyperboloid, run), e.radius, run);
+      for (const auto column : columns) mean.*column += m.*column / n_seeds;
+    }
+    print_row(family.name, family.nodes, options.dims, mean);
+    for (const auto column : columns) {
+      all.*column += mean.*column / static_cast<double>(std::size(families));
+      worst.*column = std::min(worst.*column, mean.*column);
+    }
+  }
+  print_row("mean", 0, options.dims, all);
+  print_row("worst", 0, options.dims, worst);
+  std::fflush(stdout);
+}
+
+// "embed.rank_margin=0.1"; false if there is no such option.
+bool set_option(cape::EmbedOptions& options, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos) return false;
+  const std::string_view value = text.substr(equals + 1);
+  for (const cape::OptionField& field : cape::fields(options)) {
+    if (field.name != text.substr(0, equals)) continue;
+    const auto read = [&](auto* out) {
+      std::from_chars(value.data(), value.data() + value.size(), *out);
+    };
+    if (const auto* number = std::get_if<double*>(&field.value)) read(*number);
+    if (const auto* integer = std::get_if<std::int64_t*>(&field.value)) read(*integer);
+    if (const auto* choice = std::get_if<cape::Choice>(&field.value))
+      choice->set(static_cast<std::int32_t>(std::ranges::find(choice->names, value) -
+                                            choice->names.begin()));
+    return true;
+  }
+  return false;
+}
+
+void quality(cape::EmbedOptions options) {
+  for (const std::int64_t dims : {16, 10, 3}) {
+    options.dims = dims;
+    quality_table("default", options);
+  }
+  options.dims = 16;
+  options.objective = cape::Objective::literal;
+  quality_table("the paper's loss, literally", options);
+}
+
 } // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  cape::EmbedOptions options;
+  bool with_quality = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--no-quality") {
+      with_quality = false;
+    } else if (argument.starts_with("--first-seed=")) {
+      std::from_chars(argument.data() + argument.find('=') + 1, argument.data() + argument.size(),
+                      first_seed);
+    } else if (!set_option(options, argument)) {
+      std::fprintf(stderr, "unknown argument %s\n", argv[i]);
+      return 1;
+    }
+  }
+  if (with_quality) quality(options);
+  benchmark::RunSpecifiedBenchmarks();
+}

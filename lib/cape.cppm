@@ -7,6 +7,7 @@ export import cape.preprocess;
 export import cape.dag;
 export import cape.hyperbolic;
 export import cape.rotary;
+export import cape.theory;
 export import cape.attention;
 export import cape.evaluate;
 export import cape.pipeline;

@@ -97,6 +97,27 @@ cape_status cape_compare_scores(double* auprc_out, double* auroc_out,
   });
 }
 
+cape_status cape_compare_embedding(double* distance_out, double* strength_out,
+                                   double* parents_closer_out, double* specificity_out,
+                                   double* precision_out, const cape_dag* of,
+                                   const cape_matrix_view* distances, const double* radius,
+                                   int64_t n) {
+  clear(distance_out, strength_out, parents_closer_out, specificity_out, precision_out);
+  return guard([&] {
+    const cape::Digraph& g = graph(of, "graph");
+    check_length(n, g.size(), "n");
+    if (n > 0) required(radius, "radius");
+    cape::Run run;
+    const cape::EmbeddingMetrics m = compare_embedding(g, view_of(distances, "distances"),
+                                                       {radius, static_cast<std::size_t>(n)}, run);
+    if (distance_out != nullptr) *distance_out = m.distance;
+    if (strength_out != nullptr) *strength_out = m.strength;
+    if (parents_closer_out != nullptr) *parents_closer_out = m.parents_closer;
+    if (specificity_out != nullptr) *specificity_out = m.specificity;
+    if (precision_out != nullptr) *precision_out = m.precision;
+  });
+}
+
 cape_status cape_compare_labels(double* ari_out, double* nmi_out, const int64_t* a,
                                 const int64_t* b, int64_t n) {
   clear(ari_out, nmi_out);

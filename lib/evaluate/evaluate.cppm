@@ -1,4 +1,5 @@
-// cape.evaluate: how close a graph is to the true one, and how good a clustering is.
+// cape.evaluate: how close a graph is to the true one, how much of a graph an embedding keeps, and
+// how good a clustering is.
 module;
 #include <cstdint>
 #include <span>
@@ -40,6 +41,21 @@ struct ScoreMetrics {
 /// diagonal is not read. Error(dim_mismatch) if it does not fit the graph, Error(invalid_argument)
 /// for a score that is not finite. O(M^2 log M).
 ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth);
+
+/// What an embedding keeps of its graph, over the nodes that have edges. A rank correlation of what
+/// does not vary is 0.
+struct EmbeddingMetrics {
+  double distance = 0;       ///< gd: Spearman(undirected hops, distance), connected pairs
+  double strength = 0;       ///< str: Spearman(-ln best directed path, distance), pairs with a path
+  double parents_closer = 0; ///< pc: edges whose cause has the smaller radius, of all
+  double specificity = 0;    ///< desc: Spearman(-number of descendants, radius)
+  double precision = 0;      ///< MAP: mean average precision of neighbours by distance
+};
+/// distances is M x M, radius has M elements. All 0 for a graph without edges. Error(dim_mismatch)
+/// for other sizes, Error(invalid_argument) for what is not finite; Error(cancelled).
+/// O(M^2 log M + M E log M), three matrices of M x M; the hops and paths parallel.
+EmbeddingMetrics compare_embedding(const Digraph& graph, const MatrixView& distances,
+                                   std::span<const double> radius, Run& run);
 
 /// Adjusted Rand index of two labellings (L. Hubert and P. Arabie, Comparing partitions, 1985): 1
 /// for the same partition, 0 on average for unrelated ones; labels are any numbers. 1 if both are

@@ -74,6 +74,22 @@ OptionFields fields(EmbedOptions& o) {
        .max = 10,
        .doc = "Softness of the ranking term",
        .source = "docs/method.md, section 3"},
+      {.name = "embed.level_weight",
+       .value = &o.level_weight,
+       .min = 0,
+       .max = 1000,
+       .doc =
+           "Weight of the term that draws radii to the nodes' ranks by PageRank, so that they are "
+           "comparable across the graph; soft objective",
+       .source = "docs/method.md, section 3"},
+      {.name = "embed.level_spread",
+       .value = &o.level_spread,
+       .min = 0,
+       .max = 10,
+       .doc =
+           "Difference of radius between the least and the most general node that this term aims "
+           "at",
+       .source = "docs/method.md, section 3"},
       {.name = "embed.generality_weight",
        .value = &o.generality_weight,
        .min = 0,

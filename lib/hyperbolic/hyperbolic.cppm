@@ -88,6 +88,9 @@ struct EmbedOptions {
   double rank_weight = 1.0; ///< of the ranking of radii along edges (soft objective)
   double rank_margin = 0.02;
   double rank_temperature = 0.01;
+  double level_weight =
+      1.0; ///< of the term that makes radii comparable everywhere (soft objective)
+  double level_spread = 0.15; ///< of radii, from the most to the least general node
   /// lambda_g; automatic: 0.01 (soft, of M pi), 0.1 (others, of pi)
   double generality_weight = std::numeric_limits<double>::quiet_NaN();
   double restart = 0.15;    ///< w of the PageRank
@@ -103,7 +106,7 @@ struct EmbedEpoch {
   std::int64_t epoch = 0; ///< from 1
   double loss = 0;
   double contrastive = 0;
-  double ranking = 0;
+  double ranking = 0;    ///< of radii, along edges and by level
   double generality = 0; ///< the PageRank term
 };
 
@@ -179,6 +182,7 @@ private:
     std::int64_t offset = 0; ///< of its first element
   };
   void set_soft_targets(const Matrix& distances, Run& run);
+  void set_levels();
   void set_positives(const Digraph& graph, Run& run);
   void pair_terms(const Matrix& points, Run& run);
   double soft_term();
@@ -192,6 +196,7 @@ private:
   std::vector<Edge> edges_;
   std::vector<Edge> positives_; ///< anchor -> positive, sorted by anchor; empty for soft
   std::vector<double> pagerank_;
+  std::vector<double> levels_; ///< soft: rank of specificity, from -1/2 to 1/2
   std::vector<Panel> panels_;
   std::vector<double> targets_;  ///< soft: panels of T_mn + T_nm; else a column of zeros
   std::vector<double> pull_;     ///< panels: attraction / sinh d

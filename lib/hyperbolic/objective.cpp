@@ -7,6 +7,7 @@ module;
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 module cape.hyperbolic;
@@ -52,15 +53,34 @@ EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& dista
   mass_.resize(at(nodes_));
   share_.resize(at(nodes_));
   pulled_.resize(panels_.size());
-  if (options_.objective == Objective::soft)
+  if (options_.objective == Objective::soft) {
+    set_levels();
     set_soft_targets(distances, run);
-  else
+  } else {
     set_positives(graph, run);
+  }
 }
 
 std::int64_t EmbeddingObjective::slot(std::int64_t i, std::int64_t j) const {
   const Panel& panel = panels_[at(j / panel_cols)];
   return panel.offset + (j - panel.first) * panel.rows + i;
+}
+
+// Where a node stands by falling PageRank, from 0 to 1; equal ones share their mean. Less the mean
+// of all.
+void EmbeddingObjective::set_levels() {
+  std::vector<std::size_t> order(at(nodes_));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [this](std::size_t a, std::size_t b) { return pagerank_[a] > pagerank_[b]; });
+  const double last = static_cast<double>(nodes_ - 1);
+  levels_.resize(at(nodes_));
+  if (nodes_ == 1) return;
+  for (std::size_t i = 0, j = 0; i < order.size(); i = j) {
+    while (j < order.size() && pagerank_[order[j]] == pagerank_[order[i]]) ++j;
+    for (std::size_t k = i; k < j; ++k)
+      levels_[order[k]] = 0.5 * (static_cast<double>(i + j - 1) / last - 1);
+  }
 }
 
 // T_mn = softmax over n != m of -D*_mn / ts; a node that reaches no other has no targets.
@@ -243,7 +263,7 @@ void EmbeddingObjective::pair_gradient(const Matrix& points, Matrix& gradient, R
   });
 }
 
-// Ranking of radii along edges (soft) and the PageRank term, with r = asinh |p~|.
+// Ranking of radii along edges and levels (soft), and the PageRank term, with r = asinh |p~|.
 void EmbeddingObjective::radial_terms(const Matrix& points, EmbedEpoch& terms, Matrix* gradient,
                                       Run& run) const {
   const bool soft = options_.objective == Objective::soft;
@@ -267,6 +287,16 @@ void EmbeddingObjective::radial_terms(const Matrix& points, EmbedEpoch& terms, M
       const double logistic = (x > 0 ? 1 : tail) / (1 + tail);
       slope[at(e.from)] += weight * logistic;
       slope[at(e.to)] -= weight * logistic;
+    }
+  }
+  if (soft) {
+    const double weight = options_.level_weight / m;
+    double mean = 0;
+    for (const double r : radius) mean += r / m;
+    for (std::size_t i = 0; i < radius.size(); ++i) {
+      const double off = radius[i] - mean - options_.level_spread * levels_[i];
+      terms.ranking += weight * off * off / 2;
+      slope[i] += weight * off;
     }
   }
   for (std::int64_t i = 0; i < nodes_; ++i) {

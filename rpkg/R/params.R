@@ -125,6 +125,9 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #'   `"soft"`, 0.25 with 8 or more dimensions, else 0.5; 1 for the others.
 #' @param rank.weight,rank.margin,rank.temperature the ranking of radii along edges.
 #' @param generality.weight weight of the PageRank penalty; `NA`: 0.01 for `"soft"`, else 0.1.
+#' @param level.weight,level.spread the term that draws radii to the features' ranks by PageRank, so that
+#'   they can be compared across the graph, and the difference of radius that it aims at between the
+#'   most and the least general feature.
 #' @param restart restart probability of the PageRank.
 #' @param k.hop neighbourhood of the objectives other than `"soft"`.
 #' @param epochs steps; `NA`: 500 for `"soft"`, else 1000.
@@ -139,7 +142,8 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect", "symmetric"),
                             optimizer = c("radam", "rsgd"), hop.cost = 2, soft.temperature = 3,
                             temperature = NA_real_, rank.weight = 1, rank.margin = 0.02,
-                            rank.temperature = 0.01, generality.weight = NA_real_, restart = 0.15,
+                            rank.temperature = 0.01, level.weight = 1, level.spread = 0.15,
+                            generality.weight = NA_real_, restart = 0.15,
                             k.hop = 2L, epochs = NA_integer_, learning.rate = NA_real_,
                             max.radius = 16) {
     new_param("HyperbolicParam", list(
@@ -148,6 +152,7 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
         optimizer = one_of(optimizer, c("radam", "rsgd"), "optimizer"), hop.cost = hop.cost,
         soft.temperature = soft.temperature, temperature = temperature, rank.weight = rank.weight,
         rank.margin = rank.margin, rank.temperature = rank.temperature,
+        level.weight = level.weight, level.spread = level.spread,
         generality.weight = generality.weight, restart = restart, k.hop = k.hop,
         epochs = if (is.logical(epochs) && is.na(epochs)) NA_integer_ else epochs,
         learning.rate = learning.rate, max.radius = max.radius

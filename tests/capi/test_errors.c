@@ -223,6 +223,25 @@ static void null_rotary_and_attention(void) {
   CHECK_NULL(cape_rotary_scores(out, NULL, NULL, 1, &m, NULL, &phi, &phi), "k");
   CHECK_NULL(cape_rotary_scores(out, NULL, NULL, 1, &m, &m, NULL, &phi), "phi_m");
   CHECK_NULL(cape_rotary_scores(out, NULL, NULL, 1, &m, &m, &phi, NULL), "phi_n");
+  CHECK_NULL(cape_score_envelopes(out, NULL, 1, NULL, &m), "q");
+  CHECK_NULL(cape_score_envelopes(out, NULL, 1, &m, NULL), "k");
+  CHECK_NULL(cape_envelope_at(out, NULL, NULL, NULL, 1, 1, 1, 1, NULL, out, out, 0.5), "distance");
+  CHECK_NULL(cape_envelope_at(out, NULL, NULL, NULL, 1, 1, 1, 1, out, NULL, out, 0.5), "norm_m");
+  CHECK_NULL(cape_envelope_at(out, NULL, NULL, NULL, 1, 1, 1, 1, out, out, NULL, 0.5), "norm_n");
+  CHECK_NULL(cape_expected_scores(NULL, 1, &m, &m, &phi, &phi, &phi, &phi), "out");
+  CHECK_NULL(cape_expected_scores(out, 1, NULL, &m, &phi, &phi, &phi, &phi), "q");
+  CHECK_NULL(cape_expected_scores(out, 1, &m, &m, &phi, &phi, &phi, NULL), "sd_n");
+  CHECK_NULL(cape_expected_margin(NULL, &m, v, v, 1), "out");
+  CHECK_NULL(cape_expected_margin(out, NULL, v, v, 1), "covariance");
+  CHECK_NULL(cape_expected_margin(out, &m, NULL, v, 1), "phi_m");
+  CHECK_NULL(cape_approximation_accuracy(NULL, 0, 0), "out");
+  CHECK_NULL(cape_average_bias(NULL, 1, &m, &m, v, v, 1, 0, 1, options), "out");
+  CHECK_NULL(cape_average_bias(out, 1, NULL, &m, v, v, 1, 0, 1, options), "q");
+  CHECK_NULL(cape_average_bias(out, 1, &m, &m, NULL, v, 1, 0, 1, options), "phi_m");
+  CHECK_NULL(cape_average_bias(out, 1, &m, &m, v, v, 1, 0, 1, NULL), "options");
+  CHECK_NULL(cape_mean_square_product(NULL, &m, &m), "out");
+  CHECK_NULL(cape_mean_square_product(out, NULL, &m), "q");
+  CHECK_NULL(cape_hoeffding_bound(NULL, 1, 1, 1), "out");
   CHECK_OK(cape_attention(out, lse, &shape, v, v, v, NULL, NULL, NULL, NULL));
   CHECK_NULL(cape_attention(NULL, NULL, &shape, v, v, v, NULL, NULL, NULL, NULL), "out");
   CHECK_NULL(cape_attention(out, NULL, NULL, v, v, v, NULL, NULL, NULL, NULL), "shape");
@@ -295,6 +314,9 @@ static void null_rest(void) {
   CHECK_NULL(cape_compare_graphs(NULL, dag, dag), "out");
   CHECK_NULL(cape_compare_graphs(&metrics, NULL, dag), "estimated");
   CHECK_NULL(cape_compare_graphs(&metrics, dag, NULL), "truth");
+  CHECK_NULL(cape_compare_embedding(NULL, NULL, NULL, NULL, NULL, NULL, &s, out, 1), "graph");
+  CHECK_NULL(cape_compare_embedding(NULL, NULL, NULL, NULL, NULL, dag, NULL, out, N_COLS),
+             "distances");
   CHECK_NULL(cape_compare_scores(NULL, &other, &s, dag), "auprc_out");
   CHECK_NULL(cape_compare_scores(&other, NULL, &s, dag), "auroc_out");
   CHECK_NULL(cape_compare_scores(out, &other, NULL, dag), "scores");
@@ -478,6 +500,9 @@ static void wrong_dimensions(void) {
   CHECK_STATUS(cape_rotate(out, 1, 3, &p3, &p3), CAPE_DIM_MISMATCH); /* odd */
   CHECK_ERROR(cape_rotary_scores(out, NULL, NULL, 2, &p2, &p2, &p3, &p3), CAPE_DIM_MISMATCH,
               "phi_m");
+  CHECK_ERROR(cape_approximation_accuracy(&h, -1, 0), CAPE_INVALID_ARGUMENT, "sd_m");
+  CHECK(h == 0);
+  CHECK_ERROR(cape_hoeffding_bound(&h, 1, 0, 1), CAPE_INVALID_ARGUMENT, "n is 0");
   const int64_t labels[3] = {0, 1, 1};
   CHECK_ERROR(cape_silhouette(&h, &p2, labels, 3), CAPE_DIM_MISMATCH, "n is");
 

@@ -107,6 +107,52 @@ static void rotary(void) {
   CHECK(lower <= score && score <= upper && lower == -upper);
 }
 
+/* A query of one pair and itself: alpha = 1, beta = 0. */
+static void theory(void) {
+  const double q[] = {1, 0}, zero[] = {0}, noise[] = {0.3}, covariance[] = {2, 0, 0, 3};
+  const cape_matrix_view query = CAPE_MATRIX_VIEW(q, 1, 2), at = CAPE_MATRIX_VIEW(zero, 1, 1),
+                         sd = CAPE_MATRIX_VIEW(noise, 1, 1),
+                         square = CAPE_MATRIX_VIEW(covariance, 2, 2);
+  double amplitude = 0, offset = 1;
+  CHECK_OK(cape_score_envelopes(&amplitude, &offset, 1, &query, &query));
+  CHECK(amplitude == 1 && offset == 0);
+  /* From the origin to tanh(1/2), which is 1 away. */
+  const double distance[] = {1}, origin[] = {0}, norm[] = {tanh(0.5)};
+  double upper = 0, by_distance = 1, by_generality = 1, limit = 0;
+  CHECK_OK(cape_envelope_at(&upper, &by_distance, &by_generality, &limit, 1, amplitude, offset, 1,
+                            distance, origin, norm, pi / 4));
+  CHECK_NEAR(upper, cos(pi / 4 * tanh(0.5)), 1e-14);
+  CHECK_NEAR(limit, upper, 1e-14);
+  CHECK(by_distance < 0 && by_generality == 0);
+  double mean = 0, accuracy = 0, margin = 0, second = 0, bound = 0, bias[2];
+  CHECK_OK(cape_expected_scores(&mean, 1, &query, &query, &at, &at, &sd, &sd));
+  CHECK_NEAR(mean, exp(-0.09), 1e-14);
+  CHECK_OK(cape_approximation_accuracy(&accuracy, 0.3, 0.3));
+  CHECK_NEAR(accuracy, exp(-0.09), 1e-14);
+  CHECK_OK(cape_expected_margin(&margin, &square, zero, zero, 1));
+  CHECK_NEAR(margin, 5, 1e-14);
+  CHECK_OK(cape_mean_square_product(&second, &query, &query));
+  CHECK(second == 1);
+  CHECK_OK(cape_hoeffding_bound(&bound, 1, 80, second));
+  CHECK_NEAR(bound, 2 * exp(-10), 1e-14);
+  cape_options* options = NULL;
+  CHECK_OK(cape_options_new(&options));
+  CHECK_OK(cape_average_bias(bias, 2, &query, &query, zero, zero, 1, 0.3, 2000, options));
+  CHECK_NEAR(bias[0], exp(-0.09) - 1, 0.02);
+  CHECK(bias[0] != bias[1]);
+  cape_options_free(options);
+
+  const int64_t from[] = {0}, to[] = {1};
+  const double weight[] = {1}, apart[] = {0, 1, 1, 0}, radius[] = {0, 1};
+  const cape_matrix_view distances = CAPE_MATRIX_VIEW(apart, 2, 2);
+  cape_dag* dag = NULL;
+  double closer = 0, precision = 0;
+  CHECK_OK(cape_dag_from_edges(&dag, 2, from, to, weight, 1));
+  CHECK_OK(cape_compare_embedding(NULL, NULL, &closer, NULL, &precision, dag, &distances, radius, 2));
+  CHECK(closer == 1 && precision == 1);
+  cape_dag_free(dag);
+}
+
 /* One query, two keys, the values (1, 0) and (0, 1): the output is the softmax itself. */
 static void attention(void) {
   const double q[] = {1, 2}, k[] = {1, 0, 0, 1}, v[] = {1, 0, 0, 1};
@@ -249,6 +295,7 @@ int main(void) {
   graphs();
   geometry();
   rotary();
+  theory();
   attention();
   preprocessing();
   simulation();

@@ -40,6 +40,55 @@ Labels random_labels(std::size_t n, std::int64_t kinds, Rng& rng) {
 
 } // namespace
 
+BOOST_AUTO_TEST_SUITE(embeddings)
+
+// The chain 0 -> 1 -> 2 on a line in its order is kept perfectly; node 3 has no edge.
+BOOST_AUTO_TEST_CASE(a_chain_on_a_line) {
+  const Digraph chain(4, {{0, 1, 0.9}, {1, 2, 0.5}});
+  Matrix d(4, 4);
+  const double at[] = {0, 1, 3, 100};
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (std::int64_t j = 0; j < 4; ++j) d(i, j) = std::abs(at[i] - at[j]);
+  Run run;
+  cape::EmbeddingMetrics m =
+      cape::compare_embedding(chain, d, std::vector<double>{0, 1, 2, 0}, run);
+  // hops 1, 1, 2 have the ranks 0.5, 0.5, 2 and distances 1, 2, 3: Spearman is sqrt(3) / 2
+  BOOST_TEST(m.distance == std::sqrt(3.0) / 2, near);
+  BOOST_TEST(m.strength == 1.0, near); // -ln .9, -ln .5, -ln .45 against 1, 2, 3
+  BOOST_TEST(m.parents_closer == 1.0);
+  BOOST_TEST(m.specificity == 1.0, near);
+  BOOST_TEST(m.precision == 1.0);
+  m = cape::compare_embedding(chain, d, std::vector<double>{2, 1, 0, 0}, run);
+  BOOST_TEST(m.parents_closer == 0.0);
+  BOOST_TEST(m.specificity == -1.0, near);
+  // Ends nearest to each other: their neighbour comes second.
+  d(0, 2) = d(2, 0) = 0.5;
+  m = cape::compare_embedding(chain, d, std::vector<double>{0, 0, 0, 0}, run);
+  BOOST_TEST(m.precision == (0.5 + 1 + 0.5) / 3, near);
+  BOOST_TEST(m.specificity == 0.0); // radii do not vary
+  BOOST_TEST(
+      cape::compare_embedding(Digraph(2), Matrix(2, 2), std::vector<double>{0, 0}, run).distance ==
+      0);
+}
+
+BOOST_AUTO_TEST_CASE(bad_embeddings_are_refused) {
+  const Digraph chain(2, {{0, 1, 1}});
+  Run run;
+  const std::vector<double> two{0, 1};
+  BOOST_CHECK_EXCEPTION(cape::compare_embedding(chain, Matrix(2, 3), two, run), cape::Error,
+                        mismatch);
+  BOOST_CHECK_EXCEPTION(cape::compare_embedding(chain, Matrix(2, 2), {}, run), cape::Error,
+                        mismatch);
+  const std::vector<double> nan{0, std::nan("")};
+  BOOST_CHECK_EXCEPTION(cape::compare_embedding(chain, Matrix(2, 2), nan, run), cape::Error,
+                        invalid);
+  Run cancelled(1, 1, [](const cape::Progress&) { return false; });
+  BOOST_CHECK_EXCEPTION(cape::compare_embedding(chain, Matrix(2, 2), two, cancelled), cape::Error,
+                        code_is(cape::Status::cancelled));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
 BOOST_AUTO_TEST_SUITE(graphs)
 
 // Truth 0->1, 1->2, 2->3, 0->3; estimate: 0->1 right, 2->1 reversed, 0->2 extra, 2->3 and 0->3

@@ -100,10 +100,11 @@ double parents_closer(const Digraph& graph, const Embedding& e) {
 }
 
 struct Quality {
-  double gd = 0;  // Spearman(undirected hops, distance), connected pairs
-  double pc = 0;  // parents_closer
-  double map = 0; // mean average precision of undirected neighbours by distance
-  double str = 0; // Spearman(-ln best directed path, distance), ancestor-descendant pairs
+  double gd = 0;   // Spearman(undirected hops, distance), connected pairs
+  double pc = 0;   // parents_closer
+  double map = 0;  // mean average precision of undirected neighbours by distance
+  double str = 0;  // Spearman(-ln best directed path, distance), ancestor-descendant pairs
+  double desc = 0; // Spearman(-number of descendants, radius)
 };
 
 Quality quality(const Digraph& graph, const Embedding& e) {
@@ -123,11 +124,12 @@ Quality quality(const Digraph& graph, const Embedding& e) {
         hops(i, j) = std::min(hops(i, j), hops(i, k) + hops(k, j));
         best(i, j) = std::max(best(i, j), best(i, k) * best(k, j));
       }
-  std::vector<double> hop, hop_distance, path, path_distance;
+  std::vector<double> hop, hop_distance, path, path_distance, descendants;
   Quality q;
   double with_neighbours = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     std::vector<std::int64_t> others;
+    double below = 0;
     for (std::int64_t j = 0; j < m; ++j) {
       if (j != i) others.push_back(j);
       if (j > i && hops(i, j) < 1e9) {
@@ -135,10 +137,12 @@ Quality quality(const Digraph& graph, const Embedding& e) {
         hop_distance.push_back(d(i, j));
       }
       if (j != i && best(i, j) > 0) {
+        below -= 1;
         path.push_back(-std::log(best(i, j)));
         path_distance.push_back(d(i, j));
       }
     }
+    descendants.push_back(below);
     std::sort(others.begin(), others.end(),
               [&](std::int64_t a, std::int64_t b) { return d(i, a) < d(i, b); });
     double found = 0, precision = 0;
@@ -153,6 +157,7 @@ Quality quality(const Digraph& graph, const Embedding& e) {
   q.gd = spearman(hop, hop_distance);
   q.str = spearman(path, path_distance);
   q.pc = parents_closer(graph, e);
+  q.desc = spearman(descendants, e.radius);
   return q;
 }
 
@@ -240,8 +245,10 @@ BOOST_AUTO_TEST_CASE(distance_is_causal_strength_and_radius_is_specificity) {
   const auto ba1 = [](std::uint64_t seed) { return barabasi_albert(100, 1, seed); };
   const auto ba2 = [](std::uint64_t seed) { return barabasi_albert(100, 2, seed); };
   const auto tree = [](std::uint64_t seed) { return binary_tree(255, seed); };
-  const Bar bars[] = {{ba2, 16, {.gd = 0.85, .pc = 0.98, .map = 0.9, .str = 0.68}},
-                      {tree, 16, {.gd = 0.85, .pc = 0.98, .map = 0.9, .str = 0.68}},
+  const auto wide = [](std::uint64_t seed) { return barabasi_albert(200, 1, seed); };
+  const Bar bars[] = {{wide, 16, {.gd = 0.85, .pc = 0.98, .map = 0.9, .str = 0.68, .desc = 0.7}},
+                      {ba2, 16, {.gd = 0.85, .pc = 0.98, .map = 0.9, .str = 0.68, .desc = 0.7}},
+                      {tree, 16, {.gd = 0.85, .pc = 0.98, .map = 0.9, .str = 0.68, .desc = 0.7}},
                       {ba2, 10, {.gd = 0.78, .pc = 0.98}},
                       {tree, 10, {.gd = 0.89, .pc = 0.98}},
                       {ba1, 3, {.gd = 0.82, .pc = 0.95}},
@@ -254,11 +261,20 @@ BOOST_AUTO_TEST_CASE(distance_is_causal_strength_and_radius_is_specificity) {
       const Embedding e = fit(graph, in(bar.dims), seed);
       const Quality q = quality(graph, e);
       BOOST_TEST_MESSAGE("M " << graph.size() << " d " << bar.dims << " gd " << q.gd << " pc "
-                              << q.pc << " MAP " << q.map << " str " << q.str);
+                              << q.pc << " MAP " << q.map << " str " << q.str << " desc "
+                              << q.desc);
+      // The product's own measures are the same.
+      Run run;
+      const Matrix d = lorentz::distances(e.hyperboloid, e.hyperboloid, run);
+      const EmbeddingMetrics own = compare_embedding(graph, d, e.radius, run);
+      BOOST_TEST(std::abs(own.distance - q.gd) + std::abs(own.strength - q.str) <= 1e-12);
+      BOOST_TEST(std::abs(own.specificity - q.desc) + std::abs(own.precision - q.map) <= 1e-12);
+      BOOST_TEST(own.parents_closer == q.pc);
       mean.gd += q.gd / n_seeds;
       mean.pc += q.pc / n_seeds;
       mean.map += q.map / n_seeds;
       mean.str += q.str / n_seeds;
+      mean.desc += q.desc / n_seeds;
       BOOST_TEST(e.converged);
       BOOST_TEST(e.n_clamped == 0);
     }
@@ -266,6 +282,7 @@ BOOST_AUTO_TEST_CASE(distance_is_causal_strength_and_radius_is_specificity) {
     BOOST_TEST(mean.pc >= bar.least.pc);
     BOOST_TEST(mean.map >= bar.least.map);
     BOOST_TEST(mean.str >= bar.least.str);
+    BOOST_TEST(mean.desc >= bar.least.desc);
   }
 }
 
@@ -492,7 +509,7 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
 BOOST_AUTO_TEST_CASE(options_are_described) {
   EmbedOptions o;
   const OptionFields list = fields(o);
-  BOOST_TEST(list.size() == 15u);
+  BOOST_TEST(list.size() == 17u);
   for (const OptionField& f : list) {
     BOOST_TEST(f.name.starts_with("embed."));
     BOOST_TEST(!f.doc.empty());

@@ -133,6 +133,18 @@ double naive_soft(const Digraph& graph, const Matrix& points, const EmbedOptions
             std::log(1 + std::exp((r(e.from) - r(e.to) + o.rank_margin) / o.rank_temperature));
   for (std::int64_t i = 0; i < m; ++i)
     loss += o.generality_weight * pi[static_cast<std::size_t>(i)] * r(i);
+  double mean = 0;
+  for (std::int64_t i = 0; i < m; ++i) mean += r(i) / static_cast<double>(m);
+  for (std::int64_t i = 0; i < m; ++i) {
+    double before = 0; // how many are more general, and half of those that are as general
+    for (std::int64_t j = 0; j < m; ++j) {
+      const double p = pi[static_cast<std::size_t>(i)], q = pi[static_cast<std::size_t>(j)];
+      if (j != i) before += q > p ? 1 : q == p ? 0.5 : 0;
+    }
+    const double level = m > 1 ? before / static_cast<double>(m - 1) - 0.5 : 0;
+    loss += o.level_weight / static_cast<double>(2 * m) *
+            std::pow(r(i) - mean - o.level_spread * level, 2);
+  }
   return loss;
 }
 
@@ -267,6 +279,7 @@ BOOST_AUTO_TEST_CASE(two_nodes_have_no_contrast) {
   for (const Objective kind : objectives) {
     EmbedOptions o = options_for(kind, 4);
     o.rank_weight = 0;
+    o.level_weight = 0;
     o.generality_weight = 0;
     BOOST_TEST(std::abs(loss_at(graph, points, o)) <= 1e-15);
   }
@@ -315,6 +328,7 @@ BOOST_AUTO_TEST_CASE(coinciding_points_have_a_finite_gradient) {
       Matrix gradient;
       EmbedOptions o = options_for(kind, 3);
       o.rank_weight = 0;
+      o.level_weight = 0;
       o.generality_weight = 0;
       BOOST_TEST(std::isfinite(embedding_loss(graph, points, o, &gradient, run)));
       for (std::int64_t i = 0; i < 10; ++i)
@@ -342,6 +356,7 @@ BOOST_AUTO_TEST_CASE(graphs_without_edges_have_no_contrastive_loss) {
   for (const Objective kind : objectives)
     for (const std::int64_t m : {1, 2, 4}) {
       EmbedOptions o = options_for(kind, 2);
+      o.level_weight = 0;
       o.generality_weight = 0;
       BOOST_TEST(loss_at(Digraph(m), random_points(m, 2, 1, 1), o) == 0);
     }

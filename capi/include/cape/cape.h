@@ -291,6 +291,39 @@ CAPE_API cape_status cape_rotary_scores(double* score_out, double* upper_out, do
                                         const cape_matrix_view* q, const cape_matrix_view* k,
                                         const cape_matrix_view* phi_m, const cape_matrix_view* phi_n);
 
+/* What the paper proves about scores (docs/method.md, section 5). Angles and their standard deviations are
+ * in radians: noise s of the ball's coordinates is scale * s.
+ *
+ * The upper bound A+ = amplitude cos(|phi_m - phi_n| / pairs) + offset of every row of q and k, n x D;
+ * pairs = D / 2; the lower bound is -A+. Outputs may be NULL. */
+CAPE_API cape_status cape_score_envelopes(double* amplitude_out, double* offset_out, int64_t n,
+                                          const cape_matrix_view* q, const cape_matrix_view* k);
+/* A+ of n pairs of points by distance and norms in the ball, its slopes with the distance (at fixed norms)
+ * and with the generality of the first point (at a fixed distance), and its limit as the first point
+ * goes to the origin. Outputs may be NULL. Norms are in [0, 1), scale in (0, pi/4]; a distance that
+ * points of such norms cannot have is an error. */
+CAPE_API cape_status cape_envelope_at(double* upper_out, double* slope_distance_out, double* slope_generality_out,
+                                      double* limit_out, int64_t n, double amplitude, double offset, int64_t pairs,
+                                      const double* distance, const double* norm_m, const double* norm_n, double scale);
+/* For every row the mean score under Gaussian noise of the angles; standard deviations n x D/2. */
+CAPE_API cape_status cape_expected_scores(double* out, int64_t n, const cape_matrix_view* q, const cape_matrix_view* k,
+                                          const cape_matrix_view* phi_m, const cape_matrix_view* phi_n,
+                                          const cape_matrix_view* sd_m, const cape_matrix_view* sd_n);
+/* Mean score of two views of one feature less that of two features: covariance of q and k is 2n x 2n. */
+CAPE_API cape_status cape_expected_margin(double* out, const cape_matrix_view* covariance, const double* phi_m,
+                                          const double* phi_n, int64_t n);
+/* exp(-(sd_m^2 + sd_n^2) / 2). */
+CAPE_API cape_status cape_approximation_accuracy(double* out, double sd_m, double sd_n);
+/* n_repeats draws of the mean, over n pairs of noise of the angles, of the disturbed score less the true
+ * one. q and k have 1 or n rows; the seed is run.seed. */
+CAPE_API cape_status cape_average_bias(double* out, int64_t n_repeats, const cape_matrix_view* q, const cape_matrix_view* k,
+                                       const double* phi_m, const double* phi_n, int64_t n_angles, double sd, int64_t n,
+                                       const cape_options* options);
+/* The mean of (|q| |k|)^2 over rows, which Hoeffding's bound takes as second_moment. */
+CAPE_API cape_status cape_mean_square_product(double* out, const cape_matrix_view* q, const cape_matrix_view* k);
+/* min(1, 2 exp(-epsilon^2 n / (8 second_moment))). */
+CAPE_API cape_status cape_hoeffding_bound(double* out, double epsilon, int64_t n, double second_moment);
+
 /* ---------------------------------------------------------------------------------- attention */
 
 /* The sizes of a call. Tensors are row-major without gaps: queries and outputs batch x q_length x
@@ -366,6 +399,13 @@ typedef struct cape_graph_metrics {
 CAPE_API cape_status cape_compare_graphs(cape_graph_metrics* out, const cape_dag* estimated, const cape_dag* truth);
 /* scores: n_nodes x n_nodes, larger = more likely m -> n. */
 CAPE_API cape_status cape_compare_scores(double* auprc_out, double* auroc_out, const cape_matrix_view* scores, const cape_dag* truth);
+/* What distances (n x n) and radii in space keep of a graph on n nodes: rank correlations of hops and of
+ * path strengths with distance, the share of edges whose cause has the smaller radius, the rank
+ * correlation of descendants with closeness to the origin, and the mean average precision of
+ * neighbours. Outputs may be NULL. */
+CAPE_API cape_status cape_compare_embedding(double* distance_out, double* strength_out, double* parents_closer_out,
+                                            double* specificity_out, double* precision_out, const cape_dag* graph,
+                                            const cape_matrix_view* distances, const double* radius, int64_t n);
 CAPE_API cape_status cape_compare_labels(double* ari_out, double* nmi_out, const int64_t* a, const int64_t* b, int64_t n);
 CAPE_API cape_status cape_silhouette(double* out, const cape_matrix_view* x, const int64_t* labels, int64_t n);
 

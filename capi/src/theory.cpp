@@ -1,0 +1,135 @@
+// What the paper proves about attention scores.
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "handle.hpp"
+
+using namespace cape::capi;
+
+namespace {
+
+// n numbers that the caller gives.
+std::span<const double> numbers(const double* values, int64_t n, std::string_view name) {
+  const int64_t size = cape::checked_size(n, 1, "n");
+  if (size > 0) required(values, name);
+  return {values, static_cast<std::size_t>(size)};
+}
+
+// A finite matrix of n rows.
+cape::MatrixView rows(const cape_matrix_view* m, int64_t n, std::string_view name) {
+  const cape::MatrixView view = view_of(m, name);
+  check_finite(view, name);
+  check_length(view.rows, n, std::string("the number of rows of ") + std::string(name));
+  return view;
+}
+
+void copy_if_wanted(double* out, int64_t n, const std::vector<double>& values,
+                    std::string_view name) {
+  if (out != nullptr) copy_vector(out, n, values, name);
+}
+
+} // namespace
+
+cape_status cape_score_envelopes(double* amplitude_out, double* offset_out, int64_t n,
+                                 const cape_matrix_view* q, const cape_matrix_view* k) {
+  return guard([&] {
+    const cape::MatrixView queries = rows(q, n, "q"), keys = rows(k, n, "k");
+    std::vector<double> amplitude, offset;
+    for (int64_t i = 0; i < n; ++i) {
+      const cape::ScoreEnvelope e = cape::score_envelope(row_of(queries, i), row_of(keys, i));
+      amplitude.push_back(e.amplitude);
+      offset.push_back(e.offset);
+    }
+    copy_if_wanted(amplitude_out, n, amplitude, "amplitude_out");
+    copy_if_wanted(offset_out, n, offset, "offset_out");
+  });
+}
+
+cape_status cape_envelope_at(double* upper_out, double* slope_distance_out,
+                             double* slope_generality_out, double* limit_out, int64_t n,
+                             double amplitude, double offset, int64_t pairs, const double* distance,
+                             const double* norm_m, const double* norm_n, double scale) {
+  return guard([&] {
+    const auto d = numbers(distance, n, "distance"), m = numbers(norm_m, n, "norm_m"),
+               e = numbers(norm_n, n, "norm_n");
+    if (pairs < 1)
+      throw cape::Error(cape::Status::invalid_argument,
+                        "pairs is " + std::to_string(pairs) + "; it must be at least 1");
+    const double both[] = {amplitude, offset};
+    cape::check_finite({both, 1, 2, 2, cape::Layout::row_major}, "the envelope");
+    const cape::ScoreEnvelope envelope{.amplitude = amplitude, .offset = offset, .pairs = pairs};
+    std::vector<double> upper, by_distance, by_generality, limit;
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      const cape::BallPair pair{.distance = d[i], .norm_m = m[i], .norm_n = e[i]};
+      upper.push_back(envelope_at(envelope, pair, scale));
+      by_distance.push_back(envelope_slope_distance(envelope, pair, scale));
+      by_generality.push_back(envelope_slope_generality(envelope, pair, scale));
+      limit.push_back(envelope_limit(envelope, d[i], scale));
+    }
+    copy_if_wanted(upper_out, n, upper, "upper_out");
+    copy_if_wanted(slope_distance_out, n, by_distance, "slope_distance_out");
+    copy_if_wanted(slope_generality_out, n, by_generality, "slope_generality_out");
+    copy_if_wanted(limit_out, n, limit, "limit_out");
+  });
+}
+
+cape_status cape_expected_scores(double* out, int64_t n, const cape_matrix_view* q,
+                                 const cape_matrix_view* k, const cape_matrix_view* phi_m,
+                                 const cape_matrix_view* phi_n, const cape_matrix_view* sd_m,
+                                 const cape_matrix_view* sd_n) {
+  return guard([&] {
+    const cape::MatrixView queries = rows(q, n, "q"), keys = rows(k, n, "k"),
+                           from = rows(phi_m, n, "phi_m"), to = rows(phi_n, n, "phi_n"),
+                           s = rows(sd_m, n, "sd_m"), t = rows(sd_n, n, "sd_n");
+    std::vector<double> scores;
+    for (int64_t i = 0; i < n; ++i)
+      scores.push_back(cape::expected_score(row_of(queries, i), row_of(keys, i), row_of(from, i),
+                                            row_of(to, i), row_of(s, i), row_of(t, i)));
+    copy_vector(out, n, scores, "out");
+  });
+}
+
+cape_status cape_expected_margin(double* out, const cape_matrix_view* covariance,
+                                 const double* phi_m, const double* phi_n, int64_t n) {
+  clear(out);
+  return guard([&] {
+    double& margin = required(out, "out");
+    margin = expected_margin(view_of(covariance, "covariance"), numbers(phi_m, n, "phi_m"),
+                             numbers(phi_n, n, "phi_n"));
+  });
+}
+
+cape_status cape_approximation_accuracy(double* out, double sd_m, double sd_n) {
+  clear(out);
+  return guard([&] { required(out, "out") = cape::approximation_accuracy(sd_m, sd_n); });
+}
+
+cape_status cape_average_bias(double* out, int64_t n_repeats, const cape_matrix_view* q,
+                              const cape_matrix_view* k, const double* phi_m, const double* phi_n,
+                              int64_t n_angles, double sd, int64_t n, const cape_options* options) {
+  return guard([&] {
+    const cape::MatrixView queries = view_of(q, "q"), keys = view_of(k, "k");
+    const auto from = numbers(phi_m, n_angles, "phi_m"), to = numbers(phi_n, n_angles, "phi_n");
+    const auto seed = static_cast<std::uint64_t>(object(options, "options").values.run.seed);
+    std::vector<double> biases;
+    for (int64_t i = 0; i < cape::checked_size(n_repeats, 1, "n_repeats"); ++i) {
+      cape::Rng rng(seed, {cape::hash("average_bias"), static_cast<std::uint64_t>(i)});
+      biases.push_back(average_bias(queries, keys, from, to, sd, n, rng));
+    }
+    copy_vector(out, n_repeats, biases, "out");
+  });
+}
+
+cape_status cape_mean_square_product(double* out, const cape_matrix_view* q,
+                                     const cape_matrix_view* k) {
+  clear(out);
+  return guard(
+      [&] { required(out, "out") = mean_square_product(view_of(q, "q"), view_of(k, "k")); });
+}
+
+cape_status cape_hoeffding_bound(double* out, double epsilon, int64_t n, double second_moment) {
+  clear(out);
+  return guard([&] { required(out, "out") = cape::hoeffding_bound(epsilon, n, second_moment); });
+}
