@@ -55,13 +55,26 @@ double sum(const double* values, std::int64_t n, Term term) {
   return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
+// Of the edge weights times their factors; excluded edges have the weight 0.
+double absolute_sum(const double* parameters, const Matrix& factor, std::int64_t channels) {
+  double total = 0;
+  for (std::int64_t j = 0; j < factor.cols(); ++j)
+    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
+      for (std::int64_t i = 0; i < factor.rows(); ++i)
+        if (const double w = parameters[u * factor.rows() + i]; w != 0)
+          total += factor(i, j) * std::fabs(w);
+  return total;
+}
+
 // AdamW (I. Loshchilov and F. Hutter, 2019) without weight decay, which on edge weights would be a
 // second shrinkage. |W|_1 is taken by its proximal operator: by its
 // subgradient, weights without an effect would jitter about 0 by a step, and the penalty would read
 // the jitter as cycles and wear down the edges that are real.
 class Adam {
 public:
-  explicit Adam(std::size_t n) : mean_(n), square_(n) {}
+  /// factor: features x features, see augmented_lagrangian().
+  Adam(std::size_t n, const Matrix& factor, std::int64_t channels)
+      : factor_(factor), channels_(channels), mean_(n), square_(n) {}
 
   void step(double* parameters, const double* gradient, std::int64_t edge_parameters, double rate,
             double lambda) {
@@ -71,14 +84,30 @@ public:
     s.rate = rate;
     s.correction1 = 1 / (1 - power1_);
     s.correction2 = 1 / std::sqrt(1 - power2_);
-    s.shrink = lambda;
+    s.shrink = factor_.empty() ? lambda : 0;
     const auto n = static_cast<std::int64_t>(mean_.size()), e = edge_parameters;
     simd::adam_step(parameters, gradient, mean_.data(), square_.data(), e, s);
+    if (!factor_.empty()) shrink_by_factor(parameters, rate * lambda, s);
     s.shrink = 0;
     simd::adam_step(parameters + e, gradient + e, mean_.data() + e, square_.data() + e, n - e, s);
   }
 
 private:
+  void shrink_by_factor(double* parameters, double threshold, const simd::AdamStep& s) const {
+    const std::int64_t m = factor_.rows();
+    for (std::int64_t u = 0; u < m * channels_; ++u) {
+      const double* factor = factor_.column(u / channels_);
+      for (std::int64_t i = 0; i < m; ++i) {
+        double& p = parameters[u * m + i];
+        const double scale = std::sqrt(square_[static_cast<std::size_t>(u * m + i)]) * s.correction2;
+        const double size = std::fabs(p) - threshold * factor[i] / (scale + s.epsilon);
+        p = std::isinf(factor[i]) ? 0 : std::copysign(std::max(size, 0.0), p);
+      }
+    }
+  }
+
+  const Matrix& factor_;
+  std::int64_t channels_;
   std::vector<double> mean_, square_;
   double power1_ = 1, power2_ = 1;
 };
@@ -91,7 +120,7 @@ public:
   BatchReader(const Batch& table, std::int64_t columns, std::int64_t rows, std::uint64_t seed)
       : table_(table), columns_(columns), seed_(seed), row_(static_cast<std::size_t>(rows)),
         x_(static_cast<std::size_t>(checked_size(rows, columns, "batch"))),
-        observed_(table.observed ? x_.size() : 0) {}
+        weight_(table.weight ? x_.size() : 0) {}
 
   Batch next() {
     for (std::int64_t& row : row_) {
@@ -102,8 +131,8 @@ public:
       row = order_[position_++];
     }
     gather(table_.x, x_.data());
-    if (table_.observed) gather(table_.observed, observed_.data());
-    return {x_.data(), table_.observed ? observed_.data() : nullptr, std::ssize(row_)};
+    if (table_.weight) gather(table_.weight, weight_.data());
+    return {x_.data(), table_.weight ? weight_.data() : nullptr, std::ssize(row_)};
   }
 
 private:
@@ -117,8 +146,15 @@ private:
   std::vector<std::int64_t> order_; // of the rows in the present pass
   std::size_t position_ = 0;
   std::vector<std::int64_t> row_; // of the present batch
-  std::vector<double> x_, observed_;
+  std::vector<double> x_, weight_;
 };
+
+void exclude_edges(const Matrix& factor, std::int64_t channels, double* parameters) {
+  for (std::int64_t j = 0; j < factor.cols(); ++j)
+    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
+      for (std::int64_t i = 0; i < factor.rows(); ++i)
+        if (std::isinf(factor(i, j))) parameters[u * factor.rows() + i] = 0;
+}
 
 // The log-det form of h exists only for spectral radii below 1: a step that leaves its domain is
 // pulled back by shrinking the edge weights.
@@ -167,14 +203,15 @@ Objective::Value Objective::operator()(const Batch& batch, const double* paramet
   for (std::int64_t p = 0; p < ridged; ++p) gradient[p] += penalty.l2 * parameters[p];
 
   value.loss = value.score.reconstruction + value.score.kl +
-               penalty.lambda * sum(parameters, model_.edge_parameters(),
-                                    [](double w) { return std::fabs(w); }) +
+               penalty.lambda * (penalty.factor ? absolute_sum(parameters, *penalty.factor, channels)
+                                                : sum(parameters, model_.edge_parameters(),
+                                                      [](double w) { return std::fabs(w); })) +
                0.5 * penalty.l2 * sum(parameters, ridged, [](double w) { return w * w; }) +
                0.5 * penalty.rho * h_ * h_ + penalty.alpha * h_;
   return value;
 }
 
-Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
+Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, const Matrix& factor,
                               const DagOptions& options, Run& run) {
   const std::int64_t m = model.shape().features, n = table.rows;
   const std::int64_t batch_rows = std::min(options.batch_size, n);
@@ -190,8 +227,9 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
   std::vector<double> gradient(fit.parameters.size());
   model.initialize(run.seed(), fit.parameters.data());
+  exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective objective(model, options.constraint);
-  Adam adam(fit.parameters.size());
+  Adam adam(fit.parameters.size(), factor, model.shape().channels);
   BatchReader reader(table, m, batch_rows, run.seed());
   const auto renew_constraint = [&](std::int64_t step) {
     if (options.constraint == Constraint::logdet)
@@ -200,7 +238,7 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
       objective.constraint(fit.parameters.data(), run);
   };
 
-  Penalty penalty{lambda, options.l2, first_rho(m), 0.0};
+  Penalty penalty{lambda, options.l2, first_rho(m), 0.0, factor.empty() ? nullptr : &factor};
   double h_before = std::numeric_limits<double>::infinity();
   std::int64_t step = 0;
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {

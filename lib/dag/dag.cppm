@@ -32,6 +32,32 @@ enum class Missing : std::int32_t {
   mask  ///< a NaN adds nothing to the loss and enters other equations at its column's mean
 };
 
+/// What is known of the graph before it is learned. Columns are given by their numbers; an empty
+/// member says nothing. Only the ends of an edge are looked at.
+struct Knowledge {
+  std::vector<Edge> required;  ///< in the graph whatever the data say; without a cycle
+  std::vector<Edge> forbidden; ///< never in the graph
+  /// Of every column: no edge runs from a later tier to an earlier one. Negative: any tier
+  std::vector<std::int64_t> tier;
+  std::vector<std::int64_t> roots;      ///< columns without causes
+  std::vector<std::int64_t> leaves;     ///< columns without effects
+  std::vector<std::int64_t> regulators; ///< only these have effects
+  Matrix penalty;                       ///< M x M factors (>= 0, finite) of lambda
+};
+
+/// An intervention: in this row the column was set from outside, so that its own equation does not
+/// hold there. What it does to others still counts.
+struct Perturbation {
+  std::int64_t row = 0, column = 0;
+};
+/// What is known of the rows of a table; an empty member says nothing.
+struct Design {
+  std::vector<double> weight; ///< of every row, >= 0 and finite; only ratios matter
+  /// The batch of every row: columns are centred within each, so that batches may differ in level
+  std::vector<std::int64_t> batch;
+  std::vector<Perturbation> perturbed;
+};
+
 struct DagOptions {
   Sem sem = Sem::mlp;
   Constraint constraint = Constraint::expm;
@@ -84,8 +110,10 @@ struct Dag {
   Matrix statistic; ///< M x M t statistics of the refinement (0 where not tested); empty if not
                     ///< refined
   /// What is returned as the DAG: pruned or refined, acyclic. Edge weights are `weights`, signed by
-  /// `sign`; an edge that the refinement keeps against a weight of 0 gets 1e-6
+  /// `sign`; an edge that the refinement or the user's knowledge keeps against a smaller weight
+  /// gets the threshold
   Digraph graph;
+  std::vector<Edge> required; ///< by the user's knowledge; prune() keeps them too
   std::vector<std::int64_t> order; ///< a topological order of graph
   std::vector<DagEpoch> history;
   bool converged = false; ///< h <= h_tolerance at the end
@@ -120,6 +148,15 @@ struct Dag {
 /// 64 steps. O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G. Paper: eq_OptDAG,
 /// eq_lossdag; docs/method.md for the departures.
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
+
+/// The same with what is known of the graph and of the rows. Edges that knowledge excludes have the
+/// weight 0 in every step; required ones are free of lambda and always in the graph. A row's weight
+/// multiplies its part of the loss. Perturbed values, like missing ones, keep the graph from being
+/// refined, and so do weights. Error(invalid_argument) for numbers out of range, an edge both
+/// required and excluded, a cycle of required edges, a required edge of a column without variance;
+/// Error(dim_mismatch) for members of another length.
+Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+              const DagOptions& options, Run& run);
 
 /// The same fit cut at another threshold (finite, tau >= 0), without training again; always
 /// acyclic. Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and
@@ -185,8 +222,9 @@ namespace cape::sem {
 
 /// The rows that one step of the optimiser sees.
 struct Batch {
-  const double* x = nullptr;        ///< rows x features, column-major without gaps; 0 where missing
-  const double* observed = nullptr; ///< 1 where observed, 0 where missing; null: nothing is missing
+  const double* x = nullptr; ///< rows x features, column-major without gaps; 0 where missing
+  /// Weight of each value's own equation: 0 where it is missing or was set from outside; null: all 1
+  const double* weight = nullptr;
   std::int64_t rows = 0;
 };
 
@@ -232,9 +270,11 @@ std::unique_ptr<Model> make_linear(std::int64_t features, const DagOptions& opti
 std::unique_ptr<Model> make_paper(std::int64_t features, const DagOptions& options);
 std::unique_ptr<Model> make_literal(std::int64_t features, const DagOptions& options);
 
-/// What one column adds to -ELBO, z (rows, 0 where missing) being its noise: 1/2 mean z^2, or
-/// 1/2 log mean z^2 when variances are unequal. z is overwritten by the gradient with respect to z.
-double column_score(double* z, std::int64_t rows, const double* observed, bool unequal_variances);
+/// What one column adds to -ELBO, z (rows) being its noise: 1/2 mean w z^2, or 1/2 log mean w z^2
+/// when variances are unequal; w is `weight`, or 1 if that is null. With weights z is taken about its
+/// weighted mean: columns are centred over all rows, and the noise where the equation holds may have
+/// another level. z is overwritten by the gradient with respect to z.
+double column_score(double* z, std::int64_t rows, const double* weight, bool unequal_variances);
 
 /// h(S) of S >= 0 (square) and dh/dS; its workspace is kept between calls.
 class AcyclicityConstraint {
@@ -256,6 +296,7 @@ struct Penalty {
   double l2 = 0;
   double rho = 0;
   double alpha = 0;
+  const Matrix* factor = nullptr; ///< of lambda; null: 1 everywhere
 };
 
 /// The objective, with what a step needs allocated once.
@@ -286,15 +327,34 @@ struct Solution {
   std::vector<DagEpoch> history;
   double h = 0;
 };
-Solution augmented_lagrangian(Model& model, const Batch& table, double lambda,
+/// factor: features x features factors of lambda, infinite where there can be no edge; or empty.
+Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, const Matrix& factor,
                               const DagOptions& options, Run& run);
 
 } // namespace cape::sem
 
 namespace cape {
 
+/// Knowledge as factors of lambda (M x M): infinite where there can be no edge, 0 where there must
+/// be one; empty if nothing is known. The errors of learn_dag().
+Matrix penalty_factors(const Knowledge& knowledge, std::int64_t columns);
+
+/// The errors of learn_dag() for a design of a table of this size.
+void check(const Design& design, std::int64_t rows, std::int64_t columns);
+/// What every value's own equation counts (N x M): the weight of its row, of mean 1, or 0 where the
+/// value is missing or perturbed. Empty if all count 1.
+Matrix equation_weights(const MatrixView& x, const Design& design, bool any_missing);
+/// x without the mean of every batch. design.batch is not empty.
+Matrix center_batches(const MatrixView& x, const Design& design);
+
+/// refine() within such factors.
+Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
+                  bool unequal_variances, const DagOptions& options, Run& run);
+
 /// Fill graph, order, threshold, effective_threshold and n_removed_for_acyclicity from weights and
 /// sign. Nodes are visited in the given order, so that ties do not depend on how they are numbered.
 void cut(Dag& dag, double tau, std::span<const std::int64_t> visit);
+/// An edge that stays whatever its weight: the signed weight, at least the threshold in size.
+Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to);
 
 } // namespace cape

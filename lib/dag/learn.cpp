@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::int64_t min_rows = 10, min_columns = 2;
 constexpr std::int64_t refine_limit = 20; ///< columns up to which refinement is the default
-constexpr double smallest_weight = 1e-6;  ///< of an edge that the refinement keeps
 
 // ------------------------------------------------------------------------------------------ table
 
@@ -28,10 +27,10 @@ constexpr double smallest_weight = 1e-6;  ///< of an edge that the refinement ke
 // then does not depend on how the columns were numbered.
 struct Table {
   Matrix x;
-  Matrix observed;                   ///< empty if nothing is missing
+  Matrix weight;                     ///< of every value's own equation; empty if all are 1
   std::vector<std::int64_t> columns; ///< original number of each
   sem::Batch batch() const {
-    return {x.data(), observed.empty() ? nullptr : observed.data(), x.rows()};
+    return {x.data(), weight.empty() ? nullptr : weight.data(), x.rows()};
   }
 };
 
@@ -61,36 +60,32 @@ struct Moments {
   bool constant = true;
 };
 
-// Of the observed values, divided by the largest first so that no square overflows.
-Moments moments(const MatrixView& x, std::int64_t column) {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  std::int64_t count = 0;
+// Of the observed values by their weight (all alike if that is null), divided by the largest first
+// so that no square overflows.
+Moments moments(const MatrixView& x, std::int64_t column, const double* weight) {
+  double low = std::numeric_limits<double>::infinity(), high = -low, n = 0;
   for (std::int64_t i = 0; i < x.rows; ++i) {
     const double v = x(i, column);
     if (std::isnan(v)) continue;
     low = std::min(low, v);
     high = std::max(high, v);
-    ++count;
+    n += weight ? weight[i] : 1;
   }
   const double size = std::max(std::fabs(low), std::fabs(high));
-  if (count == 0) return {};
+  if (n == 0) return {};
   Moments m;
   m.mean = low;
   m.constant = high / 2 - low / 2 <= 1e-14 * size; // apart by rounding at most
   if (m.constant) return m;
-  const double n = static_cast<double>(count);
-  double sum = 0, squares = 0, mean = 0;
-  for (std::int64_t i = 0; i < x.rows; ++i)
-    if (!std::isnan(x(i, column))) mean += x(i, column) / size;
-  mean /= n;
-  for (std::int64_t i = 0; i < x.rows; ++i)
-    if (!std::isnan(x(i, column))) sum += x(i, column) / size - mean;
-  mean += sum / n; // the rounding of the first sum
-  for (std::int64_t i = 0; i < x.rows; ++i)
-    if (!std::isnan(x(i, column))) {
-      const double d = x(i, column) / size - mean;
-      squares += d * d;
-    }
+  const auto total = [&](auto term) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < x.rows; ++i)
+      if (!std::isnan(x(i, column))) sum += (weight ? weight[i] : 1) * term(x(i, column) / size);
+    return sum;
+  };
+  double mean = total([](double v) { return v; }) / n;
+  mean += total([&](double v) { return v - mean; }) / n; // the rounding of the first sum
+  const double squares = total([&](double v) { return (v - mean) * (v - mean); });
   m.mean = mean * size;
   m.sd = std::sqrt(squares / n) * size;
   return m;
@@ -100,12 +95,12 @@ Moments moments(const MatrixView& x, std::int64_t column) {
 // last bits; without them every step of the fit is the same, and so is the result.
 double to_grid(double v) { return std::nearbyint(v * 0x1p20) * 0x1p-20; }
 
-Table prepare(const MatrixView& x, const DagOptions& options, bool any_missing, Dag& dag) {
+Table prepare(const MatrixView& x, const Matrix& weight, const DagOptions& options, Dag& dag) {
   std::vector<std::int64_t> varying;
   for (std::int64_t j = 0; j < x.cols; ++j) {
-    const Moments m = moments(x, j);
+    const Moments m = moments(x, j, weight.empty() ? nullptr : weight.column(j));
     dag.center.push_back(m.mean);
-    dag.scale.push_back(options.standardize && !m.constant ? m.sd : 1.0);
+    dag.scale.push_back(options.standardize && m.sd > 0 ? m.sd : 1.0);
     (m.constant ? dag.constant : varying).push_back(j);
   }
   const auto count = static_cast<std::int64_t>(varying.size());
@@ -114,16 +109,14 @@ Table prepare(const MatrixView& x, const DagOptions& options, bool any_missing, 
                 "x needs at least 2 features with variance and 10 observations; got " +
                     std::to_string(count) + " and " + std::to_string(x.rows));
 
-  Matrix values(x.rows, count), observed(any_missing ? x.rows : 0, any_missing ? count : 0);
+  Matrix values(x.rows, count);
   for (std::int64_t c = 0; c < count; ++c) {
     const std::int64_t j = varying[static_cast<std::size_t>(c)];
     const double center = dag.center[static_cast<std::size_t>(j)];
     const double scale = dag.scale[static_cast<std::size_t>(j)];
     for (std::int64_t i = 0; i < x.rows; ++i) {
-      const bool missing = std::isnan(x(i, j));
-      const double v = missing ? 0 : (x(i, j) - center) / scale;
+      const double v = std::isnan(x(i, j)) ? 0 : (x(i, j) - center) / scale;
       values(i, c) = options.standardize ? to_grid(v) : v;
-      if (any_missing) observed(i, c) = missing ? 0 : 1;
     }
   }
 
@@ -131,12 +124,13 @@ Table prepare(const MatrixView& x, const DagOptions& options, bool any_missing, 
   for (std::int64_t c = 0; c < count; ++c)
     keys.emplace_back(hash(std::span(values.column(c), static_cast<std::size_t>(x.rows))), c);
   std::ranges::sort(keys);
-  Table table{Matrix(x.rows, count), Matrix(observed.rows(), observed.cols()), {}};
+  Table table{Matrix(x.rows, count), weight.empty() ? Matrix() : Matrix(x.rows, count), {}};
   for (std::int64_t c = 0; c < count; ++c) {
     const std::int64_t source = keys[static_cast<std::size_t>(c)].second;
     std::copy_n(values.column(source), x.rows, table.x.column(c));
-    if (any_missing) std::copy_n(observed.column(source), x.rows, table.observed.column(c));
-    table.columns.push_back(varying[static_cast<std::size_t>(source)]);
+    const std::int64_t column = varying[static_cast<std::size_t>(source)];
+    if (!weight.empty()) std::copy_n(weight.column(column), x.rows, table.weight.column(c));
+    table.columns.push_back(column);
   }
   return table;
 }
@@ -207,9 +201,8 @@ void keep_refined(const Refinement& refinement, const Table& table, Dag& dag) {
   for (const Edge& e : refinement.kept) {
     const std::int64_t from = table.columns[static_cast<std::size_t>(e.from)];
     const std::int64_t to = table.columns[static_cast<std::size_t>(e.to)];
-    const double size = std::max(std::fabs(dag.weights(from, to)), smallest_weight);
-    edges.push_back({from, to, dag.sign(from, to) < 0 ? -size : size});
-    dag.effective_threshold = std::min(dag.effective_threshold, size);
+    edges.push_back(kept_edge(dag, from, to));
+    dag.effective_threshold = std::min(dag.effective_threshold, std::fabs(edges.back().weight));
   }
   dag.graph = Digraph(m, std::move(edges));
   dag.order.clear();
@@ -224,7 +217,7 @@ std::string number(double v) {
   return text;
 }
 
-void warn(const DagOptions& options, bool wanted_refinement, bool any_missing, Dag& dag) {
+void warn(const DagOptions& options, bool not_refined, Dag& dag) {
   const auto say = [&dag](std::string sentence) { dag.warnings.push_back(std::move(sentence)); };
   constexpr std::size_t shown = 5;
   if (!dag.constant.empty()) {
@@ -247,8 +240,8 @@ void warn(const DagOptions& options, bool wanted_refinement, bool any_missing, D
   if (options.sem == Sem::literal)
     say("The literal objective of the paper does not fix the scale of f and collapses to the empty "
         "graph; use sem mlp, linear or paper to learn a graph.");
-  if (wanted_refinement && any_missing)
-    say("The graph was not refined because values are missing.");
+  if (not_refined)
+    say("The graph was not refined because values are missing, perturbed or weighted.");
   if (!dag.converged)
     say("h(A) ended at " + number(dag.h) + ", above h_tolerance " + number(options.h_tolerance) +
         ": more epochs may bring it down, and so may standardize where columns differ in scale; "
@@ -272,20 +265,51 @@ double training_bytes(std::int64_t rows, std::int64_t columns, const DagOptions&
   return 8 * (2 * static_cast<double>(rows) * m + (4 * units + 12) * m * m);
 }
 
+// The part of factors that belongs to the columns of the table. A required edge cannot be honoured
+// in a column without variance.
+Matrix factors_of(const Table& table, const Matrix& factor, const Dag& dag) {
+  for (const Edge& e : dag.required)
+    for (const std::int64_t j : {e.from, e.to})
+      if (std::ranges::find(dag.constant, j) != dag.constant.end())
+        throw Error(Status::invalid_argument,
+                    "column " + std::to_string(j + 1) +
+                        " (counted from 1) has a required edge but no variance");
+  if (factor.empty()) return {};
+  const auto m = std::ssize(table.columns);
+  Matrix part(m, m);
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t i = 0; i < m; ++i)
+      part(i, j) = factor(table.columns[static_cast<std::size_t>(i)],
+                          table.columns[static_cast<std::size_t>(j)]);
+  return part;
+}
+
 } // namespace
 
-Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
+Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run) {
+  return learn_dag(x, {}, {}, options, run);
+}
+
+Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& design,
+              const DagOptions& options_in, Run& run) {
   DagOptions options = options_in;
   check_options(fields(options));
-  check_view(x, "x");
-  if (x.rows < min_rows || x.cols < min_columns)
+  check_view(x_in, "x");
+  if (x_in.rows < min_rows || x_in.cols < min_columns)
     throw Error(Status::invalid_argument,
                 "x needs at least 2 features with variance and 10 observations; got " +
-                    std::to_string(x.cols) + " and " + std::to_string(x.rows));
-  const bool any_missing = check_values(x, options.missing);
+                    std::to_string(x_in.cols) + " and " + std::to_string(x_in.rows));
+  const bool any_missing = check_values(x_in, options.missing);
+  const Matrix all_factors = penalty_factors(knowledge, x_in.cols);
+  check(design, x_in.rows, x_in.cols);
 
+  const Matrix centered = design.batch.empty() ? Matrix() : center_batches(x_in, design);
+  const MatrixView x = design.batch.empty() ? x_in : MatrixView(centered);
+  const Matrix weight = equation_weights(x, design, any_missing);
   Dag dag;
-  const Table table = prepare(x, options, any_missing, dag);
+  dag.required = knowledge.required;
+  const Table table = prepare(x, weight, options, dag);
+  const Matrix factor = factors_of(table, all_factors, dag);
   dag.collinear = collinear_pairs(table);
   dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols())
                                           : options.lambda;
@@ -293,7 +317,7 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
   check_memory(training_bytes(x.rows, table.x.cols(), options),
                "learning a graph of " + std::to_string(table.x.cols()) + " features");
   const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), options);
-  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, options, run);
+  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, factor, options, run);
   const Matrix weights = adjacency(*model, fit.parameters);
   Matrix sign(weights.rows(), weights.cols());
   model->edge_signs(table.batch(), fit.parameters.data(), sign, run);
@@ -310,13 +334,13 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options_in, Run& run) {
   const bool wanted_refinement = options.refine == Refine::always ||
                                  (options.refine == Refine::automatic && options.sem == Sem::mlp &&
                                   table.x.cols() <= refine_limit);
-  if (wanted_refinement && !any_missing) {
+  if (wanted_refinement && weight.empty()) {
     Matrix strength = weights;
     for (std::int64_t e = 0; e < strength.size(); ++e)
       strength.data()[e] = std::fabs(strength.data()[e]);
-    keep_refined(refine(table.x, strength, options.standardize, options, run), table, dag);
+    keep_refined(refine(table.x, strength, factor, options.standardize, options, run), table, dag);
   }
-  warn(options, wanted_refinement, any_missing, dag);
+  warn(options, wanted_refinement && !dag.refined, dag);
   return dag;
 }
 
@@ -343,11 +367,11 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
                                           " values; this model has " + std::to_string(size));
   check_finite({parameters.data(), size, 1, size}, "parameters");
 
-  Matrix values = to_matrix(x), observed(any_missing ? x.rows : 0, any_missing ? x.cols : 0);
+  Matrix values = to_matrix(x), weight(any_missing ? x.rows : 0, any_missing ? x.cols : 0);
   if (any_missing)
     for (std::int64_t e = 0; e < values.size(); ++e) {
       const bool missing = std::isnan(values.data()[e]);
-      observed.data()[e] = missing ? 0 : 1;
+      weight.data()[e] = missing ? 0 : 1;
       if (missing) values.data()[e] = 0;
     }
   std::vector<double> slope(static_cast<std::size_t>(size));
@@ -360,7 +384,7 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
     throw Error(Status::invalid_argument,
                 "the edge weights are outside the domain of the log-det form of h");
   const sem::Objective::Value value =
-      objective({values.data(), any_missing ? observed.data() : nullptr, x.rows}, parameters.data(),
+      objective({values.data(), any_missing ? weight.data() : nullptr, x.rows}, parameters.data(),
                 {lambda, options.l2, rho, alpha}, slope.data(), run);
   for (std::int64_t p = 0; p < model->edge_parameters(); ++p)
     slope[static_cast<std::size_t>(p)] += lambda * ((parameters[static_cast<std::size_t>(p)] > 0) -

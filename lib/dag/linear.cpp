@@ -27,12 +27,10 @@ public:
     const arma::mat a(const_cast<double*>(parameters), m, m, false, true);
     arma::mat slope(gradient, m, m, false, true);
     residual_ = x - x * a;
-    if (batch.observed)
-      residual_ %= arma::mat(const_cast<double*>(batch.observed), n, m, false, true);
     double total = 0;
     for (arma::uword j = 0; j < m; ++j)
       total += column_score(residual_.colptr(j), batch.rows,
-                            batch.observed ? batch.observed + j * n : nullptr, unequal_variances_);
+                            batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
     slope = x.t() * residual_;
     slope *= -1;
     slope.diag().zeros();

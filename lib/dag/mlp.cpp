@@ -105,9 +105,8 @@ Score MlpSem::score(const Batch& batch, const double* parameters, double* gradie
       arma::vec z = borrow(residual_.data() + j * n, n);
       z = borrow(batch.x + j * n, n) - units * borrow(v, hidden_);
       z -= parameters[c_at() + j];
-      if (batch.observed) z %= borrow(batch.observed + j * n, n);
       part_[static_cast<std::size_t>(j)] = column_score(
-          z.memptr(), n, batch.observed ? batch.observed + j * n : nullptr, unequal_variances_);
+          z.memptr(), n, batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
 
       gradient[c_at() + j] = -arma::accu(z);
       borrow(gradient + v_at() + j * hidden_, hidden_) = -(units.t() * z);

@@ -9,6 +9,7 @@ module;
 #include <memory>
 #include <new>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 module cape.dag;
 
@@ -27,12 +28,10 @@ public:
   double score(const Batch& batch, const arma::mat& f, const arma::mat& a, bool unequal_variances,
                arma::mat& slope, arma::mat& f_slope) {
     z_ = f - f * a;
-    if (batch.observed)
-      z_ %= borrow(batch.observed, batch.rows, static_cast<std::int64_t>(a.n_cols));
     double total = 0;
     for (arma::uword j = 0; j < z_.n_cols; ++j)
       total += column_score(z_.colptr(j), batch.rows,
-                            batch.observed ? batch.observed + j * z_.n_rows : nullptr,
+                            batch.weight ? batch.weight + j * z_.n_rows : nullptr,
                             unequal_variances);
     slope = f.t() * z_;
     slope *= -1;
@@ -109,10 +108,10 @@ Score PaperSem::score(const Batch& batch, const double* parameters, double* grad
   double log_jacobian = 0;
   derivative_slope_.zeros(f_.n_rows, f_.n_cols);
   for (std::int64_t e = 0; e < size; ++e) {
-    if (batch.observed && batch.observed[e] == 0) continue;
+    const double weight = batch.weight ? batch.weight[e] : 1;
     const double d = derivative_.memptr()[e], height = std::fabs(d) + jacobian_floor;
-    log_jacobian += std::log(height);
-    derivative_slope_.memptr()[e] = -(d < 0 ? -1 : 1) / (height * static_cast<double>(n));
+    log_jacobian += weight * std::log(height);
+    derivative_slope_.memptr()[e] = -weight * (d < 0 ? -1 : 1) / (height * static_cast<double>(n));
   }
   log_jacobian /= static_cast<double>(n);
 
@@ -211,9 +210,11 @@ public:
 
     ScalarRelu::forward(decoder, f_, error_);
     error_ -= x;
-    if (batch.observed) error_ %= borrow(batch.observed, batch.rows, m);
-    for (arma::uword j = 0; j < error_.n_cols; ++j)
-      score.reconstruction += column_score(error_.colptr(j), batch.rows, nullptr, false);
+    const double n = static_cast<double>(batch.rows);
+    arma::mat weighted = error_ / n;
+    if (batch.weight) weighted %= borrow(batch.weight, batch.rows, m);
+    score.reconstruction = 0.5 * arma::accu(weighted % error_);
+    error_ = std::move(weighted);
     ScalarRelu::backward(decoder, f_, error_, encoder_gradient + ScalarRelu::parameters, back_);
     f_slope_ += back_;
     ScalarRelu::backward(encoder, x, f_slope_, encoder_gradient, back_);

@@ -3,6 +3,7 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ std::string dimensions(const Matrix& a) {
   return std::to_string(a.rows()) + " x " + std::to_string(a.cols());
 }
 
+constexpr double smallest_weight = 1e-6; // of an edge that is kept whatever its weight
+
 // The weight of an edge carries the direction of the effect.
 double signed_weight(const Dag& dag, std::int64_t i, std::int64_t j) {
   const double w = dag.weights(i, j), s = dag.sign.empty() ? 0 : dag.sign(i, j);
@@ -25,29 +28,42 @@ double signed_weight(const Dag& dag, std::int64_t i, std::int64_t j) {
 
 } // namespace
 
+Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
+  const double least = std::max(dag.threshold, smallest_weight);
+  const double w = signed_weight(dag, from, to);
+  return {from, to, std::copysign(std::max(std::fabs(w), least), w)};
+}
+
 void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
   const std::int64_t m = dag.weights.rows();
-  std::vector<Edge> edges;
+  dag.threshold = tau;
+  Matrix weight(m, m); // numbered as visited
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t i = 0; i < m; ++i)
+      weight(i, j) = signed_weight(dag, visit[static_cast<std::size_t>(i)],
+                                   visit[static_cast<std::size_t>(j)]);
+  // Stronger than all others: cycles are broken elsewhere.
+  std::vector<std::int64_t> position(static_cast<std::size_t>(m));
   for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < m; ++j) {
-      const std::int64_t from = visit[static_cast<std::size_t>(i)];
-      const std::int64_t to = visit[static_cast<std::size_t>(j)];
-      if (dag.weights(from, to) != 0) edges.push_back({i, j, signed_weight(dag, from, to)});
-    }
-  const AcyclicProjection projection = project_acyclic(Digraph(m, std::move(edges)), tau);
+    position[static_cast<std::size_t>(visit[static_cast<std::size_t>(i)])] = i;
+  for (const Edge& e : dag.required)
+    weight(position[static_cast<std::size_t>(e.from)], position[static_cast<std::size_t>(e.to)]) =
+        std::numeric_limits<double>::max();
+  const AcyclicProjection projection = project_acyclic(Digraph::from_adjacency(weight), tau);
 
-  dag.graph = projection.graph.renumbered(visit);
+  std::vector<Edge> edges = projection.graph.renumbered(visit).edges();
+  for (Edge& e : edges)
+    if (e.weight == std::numeric_limits<double>::max()) e = kept_edge(dag, e.from, e.to);
+  dag.graph = Digraph(m, std::move(edges));
   dag.order.clear();
   for (const std::int64_t node : topological_order(projection.graph))
     dag.order.push_back(visit[static_cast<std::size_t>(node)]);
   dag.n_removed_for_acyclicity = static_cast<std::int64_t>(projection.removed.size());
-  dag.threshold = tau;
   dag.effective_threshold = tau;
-  if (!projection.graph.edges().empty())
-    dag.effective_threshold =
-        std::fabs(std::ranges::min(projection.graph.edges(), {}, [](const Edge& e) {
-                    return std::fabs(e.weight);
-                  }).weight);
+  if (!dag.graph.edges().empty())
+    dag.effective_threshold = std::fabs(
+        std::ranges::min(dag.graph.edges(), {}, [](const Edge& e) { return std::fabs(e.weight); })
+            .weight);
 }
 
 Dag prune(const Dag& dag, double tau) {
@@ -62,6 +78,11 @@ Dag prune(const Dag& dag, double tau) {
     throw Error(Status::dim_mismatch,
                 "sign is " + dimensions(dag.sign) + " but weights is " + dimensions(dag.weights));
   check_finite(dag.weights, "weights");
+  for (const Edge& e : dag.required)
+    if (std::min(e.from, e.to) < 0 || std::max(e.from, e.to) >= m || e.from == e.to)
+      throw Error(Status::invalid_argument,
+                  message("required has the edge ", e.from, " to ", e.to,
+                          "; ends must differ and lie in [0, ", m, ")"));
 
   std::vector<std::int64_t> visit = dag.order;
   if (visit.empty()) {

@@ -201,9 +201,17 @@ double paired_t(const std::vector<double>& without, const std::vector<double>& w
   return sum > 0 ? shift / std::sqrt(sum / (n - 1) / n) : 0;
 }
 
+// Factors of lambda: see penalty_factors().
+bool is_excluded(const Matrix& factor, std::int64_t i, std::int64_t j) {
+  return !factor.empty() && std::isinf(factor(i, j));
+}
+bool is_required(const Matrix& factor, std::int64_t i, std::int64_t j) {
+  return !factor.empty() && factor(i, j) == 0;
+}
+
 // (i, j): whether i may be a cause of j. Those are the n_candidates strongest of
-// max(|A_ij|, |A_ji|), made symmetric.
-BasicMatrix<std::int8_t> candidates(const MatrixView& weights) {
+// max(|A_ij|, |A_ji|), made symmetric, as far as the factors allow.
+BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& factor) {
   const std::int64_t m = weights.cols;
   BasicMatrix<std::int8_t> chosen(m, m);
   for (std::int64_t j = 0; j < m; ++j) {
@@ -216,14 +224,19 @@ BasicMatrix<std::int8_t> candidates(const MatrixView& weights) {
       strength.resize(static_cast<std::size_t>(n_candidates));
     for (const auto& [negative, i] : strength) chosen(i, j) = chosen(j, i) = 1;
   }
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t i = 0; i < m; ++i) {
+      if (is_excluded(factor, i, j)) chosen(i, j) = 0;
+      if (is_required(factor, i, j)) chosen(i, j) = 1;
+    }
   return chosen;
 }
 
 class Search {
 public:
-  Search(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
-         const DagOptions& options, Run& run)
-      : regressions_(x, options, run), candidates_(candidates(weights)),
+  Search(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
+         bool unequal_variances, const DagOptions& options, Run& run)
+      : regressions_(x, options, run), factor_(factor), candidates_(candidates(weights, factor)),
         unequal_variances_(unequal_variances), options_(options), run_(run) {}
 
   /// Move nodes along the order as long as the score falls.
@@ -234,11 +247,13 @@ public:
 private:
   using Order = std::vector<std::int64_t>;
   Family family(const Order& order, std::size_t position) const;
+  bool keeps_required(const Order& order) const;
   void fit(const std::vector<Order>& orders);
   double score(const Order& order) const;
   void report_fits(std::size_t n);
 
   Regressions regressions_;
+  const Matrix& factor_;
   BasicMatrix<std::int8_t> candidates_;
   bool unequal_variances_;
   const DagOptions& options_;
@@ -253,6 +268,13 @@ Family Search::family(const Order& order, std::size_t position) const {
     if (candidates_(order[p], f.node)) f.parents.push_back(order[p]);
   std::ranges::sort(f.parents);
   return f;
+}
+
+bool Search::keeps_required(const Order& order) const {
+  for (std::size_t p = 0; p < order.size(); ++p)
+    for (std::size_t q = p + 1; q < order.size(); ++q)
+      if (is_required(factor_, order[q], order[p])) return false;
+  return true;
 }
 
 void Search::report_fits(std::size_t n) {
@@ -301,6 +323,7 @@ void Search::improve(Order& order) {
         moved.push_back(order);
         moved.back().erase(moved.back().begin() + from);
         moved.back().insert(moved.back().begin() + to, node);
+        if (!keeps_required(moved.back())) moved.pop_back();
       }
       fit(moved);
       // The sum of squares has the units of the data: it must gain the same part of its mean.
@@ -341,6 +364,7 @@ Refinement Search::eliminate(const Order& order) {
     std::vector<Trial> trials;
     for (std::size_t o = 0; o < open.size(); ++o)
       for (const std::int64_t parent : open[o].parents) {
+        if (is_required(factor_, parent, open[o].node)) continue;
         Family without = open[o];
         std::erase(without.parents, parent);
         trials.push_back({o, std::move(without), parent, {}, 0});
@@ -361,7 +385,7 @@ Refinement Search::eliminate(const Order& order) {
     std::vector<Family> next;
     std::vector<std::vector<double>> next_error;
     for (std::size_t o = 0; o < open.size(); ++o) {
-      if (!(weakest[o]->t < options_.refine_t)) {
+      if (weakest[o] == nullptr || !(weakest[o]->t < options_.refine_t)) {
         for (const std::int64_t parent : open[o].parents)
           result.kept.push_back({parent, open[o].node, result.statistic(parent, open[o].node)});
       } else if (!weakest[o]->without.parents.empty()) {
@@ -419,6 +443,11 @@ std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
 
 Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run) {
+  return refine(x, weights, Matrix(), unequal_variances, options, run);
+}
+
+Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
+                  bool unequal_variances, const DagOptions& options, Run& run) {
   check_observations(x, options);
   check_view(weights, "weights");
   check_finite(weights, "weights");
@@ -429,9 +458,18 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_v
                                           std::to_string(x.cols) + " x " + std::to_string(x.cols));
   Matrix strength = to_matrix(weights);
   for (std::int64_t j = 0; j < x.cols; ++j) strength(j, j) = 0;
+  Matrix preference = strength; // required edges first, what can run one way only last
+  for (std::int64_t j = 0; j < x.cols; ++j)
+    for (std::int64_t i = 0; i < x.cols; ++i) {
+      double& p = preference(i, j);
+      if (is_required(factor, i, j)) p = std::numeric_limits<double>::max();
+      if (is_excluded(factor, i, j)) p = 0;
+      if (p == 0 && i != j && is_excluded(factor, j, i) && !is_excluded(factor, i, j))
+        p = std::numeric_limits<double>::min();
+    }
   std::vector<std::int64_t> order =
-      topological_order(project_acyclic(Digraph::from_adjacency(strength), 0).graph);
-  Search search(x, strength, unequal_variances, options, run);
+      topological_order(project_acyclic(Digraph::from_adjacency(preference), 0).graph);
+  Search search(x, strength, factor, unequal_variances, options, run);
   search.improve(order);
   return search.eliminate(order);
 }

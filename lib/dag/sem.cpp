@@ -27,15 +27,25 @@ std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& optio
   return make_mlp(features, options);
 }
 
-double column_score(double* z, std::int64_t rows, const double* observed, bool unequal_variances) {
-  double squares = 0, count = static_cast<double>(rows);
-  for (std::int64_t r = 0; r < rows; ++r) squares += z[r] * z[r];
-  if (observed) {
-    count = 0;
-    for (std::int64_t r = 0; r < rows; ++r) count += observed[r];
-  }
-  // A missing value has z = 0 and drops out of both sums; a column counts by its observed rows.
+double column_score(double* z, std::int64_t rows, const double* weight, bool unequal_variances) {
   const double n = static_cast<double>(rows);
+  double squares = 0, count = n; // a column counts by the weight of its rows
+  if (weight) {
+    count = 0;
+    double sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      count += weight[r];
+      sum += weight[r] * z[r];
+    }
+    const double mean = count > 0 ? sum / count : 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const double d = z[r] - mean;
+      z[r] = weight[r] * d;
+      squares += z[r] * d;
+    }
+  } else {
+    for (std::int64_t r = 0; r < rows; ++r) squares += z[r] * z[r];
+  }
   double score, scale;
   if (unequal_variances) {
     constexpr double floor = 1e-12; // an effect that is exactly explained must not reach log 0

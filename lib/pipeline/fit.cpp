@@ -21,9 +21,14 @@ GraphFit embed(const Digraph& graph, const Options& options, Run& run) {
 } // namespace
 
 Fit fit(const MatrixView& x, const Options& options, Run& run) {
+  return fit(x, {}, {}, options, run);
+}
+
+Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+        const Options& options, Run& run) {
   check_all(options);
   Fit out{};
-  out.dag = learn_dag(x, options.dag, run);
+  out.dag = learn_dag(x, knowledge, design, options.dag, run);
   GraphFit rest = embed(out.dag.graph, options, run);
   out.embedding = std::move(rest.embedding);
   out.angles = std::move(rest.angles);

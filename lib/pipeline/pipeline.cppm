@@ -56,6 +56,9 @@ struct Fit {
 /// with their errors. All options are checked before the work begins; seed and threads are those of
 /// `run`, here and below, and not of options.run.
 Fit fit(const MatrixView& x, const Options& options, Run& run);
+/// The same with what is known of the graph and of the rows, as learn_dag() takes it.
+Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+        const Options& options, Run& run);
 
 /// Preprocess, then Steps I to III.
 struct CountsFit {

@@ -266,7 +266,7 @@ double naive_loss(const Case& c, const Matrix& x, const std::vector<double>& p, 
 
   double loss = 0;
   for (std::int64_t j = 0; j < m; ++j) {
-    double squares = 0, count = 0;
+    double sum = 0, squares = 0, count = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
       double z;
       if (c.sem == Sem::mlp) {
@@ -282,6 +282,7 @@ double naive_loss(const Case& c, const Matrix& x, const std::vector<double>& p, 
         for (std::int64_t i = 0; i < m; ++i) z -= f(at(r, i)) * w(i, j, 0);
       }
       if (!seen(r, j)) continue;
+      sum += z;
       squares += z * z;
       count += 1;
       if (c.sem == Sem::paper) {
@@ -291,6 +292,7 @@ double naive_loss(const Case& c, const Matrix& x, const std::vector<double>& p, 
       if (c.sem == Sem::literal)
         loss += 0.5 * std::pow(at(r, j) - relu_net(rest + 193, f(at(r, j))), 2) / rows;
     }
+    if (c.missing) squares -= sum * sum / count; // about the mean of the rows that count
     loss += noise_score(squares, count, c.standardize && c.sem != Sem::literal);
   }
 

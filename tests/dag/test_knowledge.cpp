@@ -1,0 +1,359 @@
+// What the user knows of the graph and of the rows: it holds in the result, and it helps.
+#define BOOST_TEST_MODULE knowledge
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+import cape;
+#include "dag/fails_with.hpp"
+
+namespace {
+
+using cape::Dag;
+using cape::DagOptions;
+using cape::Design;
+using cape::Edge;
+using cape::Knowledge;
+using cape::Matrix;
+using cape::Refine;
+using cape::Rng;
+using cape::Run;
+using cape::Sem;
+using cape::Status;
+using test::fails_with;
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+// 0 -> 1 -> 2 -> ... with weight 1, noise of unit variance.
+Matrix chain(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  Matrix x(rows, columns);
+  Rng rng(seed);
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = 0; i < rows; ++i) x(i, j) = (j > 0 ? x(i, j - 1) : 0) + rng.normal();
+  return x;
+}
+
+DagOptions quick(Sem sem, std::int64_t epochs = 30) {
+  DagOptions o;
+  o.sem = sem;
+  o.refine = Refine::never;
+  o.epochs = epochs;
+  return o;
+}
+
+Dag learn(const Matrix& x, const Knowledge& knowledge, const Design& design,
+          const DagOptions& options, int threads = 1) {
+  Run run(1, threads);
+  return cape::learn_dag(x, knowledge, design, options, run);
+}
+
+bool has(const Dag& dag, std::int64_t from, std::int64_t to) {
+  return std::ranges::any_of(dag.graph.edges(),
+                             [&](const Edge& e) { return e.from == from && e.to == to; });
+}
+
+double largest_difference(const Matrix& a, const Matrix& b) {
+  double d = 0;
+  for (std::int64_t e = 0; e < a.size(); ++e) d = std::max(d, std::fabs(a.data()[e] - b.data()[e]));
+  return d;
+}
+
+// The places where an edge may be: those whose weight is not 0 without any penalty but the model's.
+void check_only(const Knowledge& k, const std::function<bool(std::int64_t, std::int64_t)>& allowed) {
+  const Matrix x = chain(200, 5, 1);
+  for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper}) {
+    DagOptions options = quick(sem, 3);
+    options.lambda = 0;
+    const Dag dag = learn(x, k, {}, options);
+    for (std::int64_t j = 0; j < 5; ++j)
+      for (std::int64_t i = 0; i < 5; ++i)
+        if (i != j) BOOST_TEST((dag.weights(i, j) != 0) == allowed(i, j));
+  }
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(graph)
+
+BOOST_AUTO_TEST_CASE(nothing_known_changes_nothing) {
+  const Matrix x = chain(300, 5, 2);
+  for (const Sem sem : {Sem::mlp, Sem::linear}) {
+    Run run(1, 1);
+    const Dag plain = cape::learn_dag(x, quick(sem, 5), run);
+    BOOST_TEST((learn(x, {}, {}, quick(sem, 5)).weights == plain.weights));
+    Knowledge ones;
+    ones.penalty = Matrix(5, 5);
+    std::fill_n(ones.penalty.data(), 25, 1.0);
+    BOOST_TEST(largest_difference(learn(x, ones, {}, quick(sem, 5)).weights, plain.weights) < 1e-9);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(excluded_edges_have_no_weight_and_all_others_may) {
+  Knowledge forbidden, tiers, roots, leaves, regulators;
+  forbidden.forbidden = {{0, 1, 1}, {3, 2, 1}};
+  check_only(forbidden, [](auto i, auto j) { return !(i == 0 && j == 1) && !(i == 3 && j == 2); });
+  tiers.tier = {2, 0, 0, 1, -1};
+  check_only(tiers, [](auto i, auto j) {
+    const int tier[] = {2, 0, 0, 1, -1};
+    return tier[i] < 0 || tier[j] < 0 || tier[i] <= tier[j];
+  });
+  roots.roots = {2, 4};
+  check_only(roots, [](auto, auto j) { return j != 2 && j != 4; });
+  leaves.leaves = {0};
+  check_only(leaves, [](auto i, auto) { return i != 0; });
+  regulators.regulators = {1, 3};
+  check_only(regulators, [](auto i, auto) { return i == 1 || i == 3; });
+}
+
+BOOST_AUTO_TEST_CASE(the_direction_follows_what_is_known) {
+  const Matrix x = chain(500, 3, 3);
+  const Dag free = learn(x, {}, {}, quick(Sem::linear, 100));
+  BOOST_TEST((has(free, 0, 1) && has(free, 1, 2) && !has(free, 2, 1)));
+  Knowledge k;
+  k.tier = {2, 1, 0};
+  const Dag reversed = learn(x, k, {}, quick(Sem::linear, 100));
+  BOOST_TEST((has(reversed, 2, 1) && has(reversed, 1, 0) && !has(reversed, 0, 1)));
+  BOOST_TEST(cape::is_acyclic(reversed.graph));
+}
+
+BOOST_AUTO_TEST_CASE(required_edges_are_there_whatever_the_data_say) {
+  const Matrix x = chain(500, 4, 4);
+  Knowledge k;
+  k.required = {{3, 0, 1}, {0, 1, 1}}; // the first against the chain, so that 0 -> 1 -> 2 -> 3 closes a cycle
+  for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper})
+    for (const Refine refine : {Refine::never, Refine::always}) {
+      DagOptions options = quick(sem);
+      options.refine = refine;
+      options.refine_epochs = 10;
+      const Dag dag = learn(x, k, {}, options);
+      BOOST_TEST(dag.refined == (refine == Refine::always));
+      BOOST_TEST((has(dag, 3, 0) && has(dag, 0, 1)));
+      BOOST_TEST(cape::is_acyclic(dag.graph));
+      for (const Edge& e : dag.graph.edges()) BOOST_TEST(std::fabs(e.weight) >= dag.threshold);
+      BOOST_TEST((has(cape::prune(dag, 5), 3, 0) && has(cape::prune(dag, 5), 0, 1)));
+      BOOST_TEST(cape::prune(dag, 5).graph.edges().size() == 2U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_refinement_keeps_to_it) {
+  const Matrix x = chain(400, 5, 5);
+  Knowledge k;
+  k.required = {{4, 0, 1}};
+  k.forbidden = {{1, 2, 1}};
+  k.leaves = {3};
+  DagOptions options = quick(Sem::mlp);
+  options.refine = Refine::always;
+  options.refine_epochs = 20;
+  const Dag dag = learn(x, k, {}, options);
+  BOOST_TEST(dag.refined);
+  BOOST_TEST((has(dag, 4, 0) && !has(dag, 1, 2)));
+  for (const Edge& e : dag.graph.edges()) BOOST_TEST(e.from != 3);
+  BOOST_TEST(cape::is_acyclic(dag.graph));
+}
+
+BOOST_AUTO_TEST_CASE(a_penalty_thins_out_its_edges) {
+  const Matrix x = chain(500, 3, 6);
+  Knowledge k;
+  k.tier = {0, 1, 2};
+  k.penalty = Matrix(3, 3);
+  std::fill_n(k.penalty.data(), 9, 1.0);
+  k.penalty(0, 1) = 1e3;
+  k.penalty(1, 2) = 0;
+  const Dag dag = learn(x, k, {}, quick(Sem::linear, 100));
+  BOOST_TEST(dag.weights(0, 1) == 0);
+  BOOST_TEST(has(dag, 1, 2));
+  // Not shrunk: the slope of least squares of column 2 on column 1, as 0 has no part in it.
+  double xy = 0, xx = 0, mx = 0, my = 0;
+  for (std::int64_t i = 0; i < 500; ++i) mx += x(i, 1) / 500, my += x(i, 2) / 500;
+  for (std::int64_t i = 0; i < 500; ++i)
+    xy += (x(i, 1) - mx) * (x(i, 2) - my), xx += (x(i, 1) - mx) * (x(i, 1) - mx);
+  BOOST_TEST(std::fabs(dag.weights(1, 2) - xy / xx) < 0.02);
+}
+
+BOOST_AUTO_TEST_CASE(contradictions_are_named) {
+  const Matrix x = chain(50, 3, 7);
+  const auto refuses = [&](Status status, const std::string& part, const Knowledge& k) {
+    return fails_with(status, part, [&] { learn(x, k, {}, quick(Sem::linear, 1)); });
+  };
+  const Status bad = Status::invalid_argument;
+  Knowledge k;
+  k.required = {{0, 3, 1}};
+  BOOST_TEST(refuses(bad, "required has the number 3; it must lie in [0, 3)", k));
+  k.required = {{1, 1, 1}};
+  BOOST_TEST(refuses(bad, "required has an edge from column 1 to itself", k));
+  k.required = {{0, 1, 1}, {1, 2, 1}, {2, 0, 1}};
+  BOOST_TEST(refuses(bad, "cycle", k));
+  k.required = {{0, 1, 1}};
+  k.forbidden = {{0, 1, 1}};
+  BOOST_TEST(refuses(bad, "column 1 to column 2 (counted from 1) is required, but forbidden", k));
+  k = {};
+  k.tier = {1, 2};
+  BOOST_TEST(refuses(Status::dim_mismatch, "tier has 2 values; it must have 3", k));
+  k = {};
+  k.roots = {-1};
+  BOOST_TEST(refuses(bad, "roots has the number -1", k));
+  k = {};
+  k.penalty = Matrix(2, 3);
+  BOOST_TEST(refuses(Status::dim_mismatch, "penalty is 2 x 3; it must be 3 x 3", k));
+  k.penalty = Matrix(3, 3);
+  k.penalty(1, 0) = -2;
+  BOOST_TEST(refuses(bad, "penalty is -2 at row 2, column 1", k));
+  k.penalty(1, 0) = not_a_number;
+  BOOST_TEST(refuses(bad, "it must be finite and not negative", k));
+  Matrix constant = x;
+  std::fill_n(constant.column(2), 50, 4.0);
+  k = {};
+  k.required = {{0, 2, 1}};
+  BOOST_TEST(fails_with(bad, "column 3 (counted from 1) has a required edge but no variance",
+                        [&] { learn(constant, k, {}, quick(Sem::linear, 1)); }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+BOOST_AUTO_TEST_SUITE(rows)
+
+// All rows in one batch, so that a fit is a function of the sums over rows alone.
+DagOptions full_batch() {
+  DagOptions o = quick(Sem::linear, 40);
+  o.batch_size = 1000;
+  o.lambda = 0.02;
+  return o;
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_weight_0_are_not_there) {
+  const Matrix x = chain(200, 3, 8);
+  Matrix more(260, 3);
+  Design design;
+  Rng rng(1);
+  for (std::int64_t i = 0; i < 260; ++i) {
+    for (std::int64_t j = 0; j < 3; ++j) more(i, j) = i < 200 ? x(i, j) : 50 * rng.normal();
+    design.weight.push_back(i < 200 ? 3.5 : 0);
+  }
+  BOOST_TEST(largest_difference(learn(more, {}, design, full_batch()).weights,
+                                learn(x, {}, {}, full_batch()).weights) < 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(a_weight_of_2_is_the_row_twice) {
+  const Matrix x = chain(150, 3, 9);
+  Matrix twice(200, 3);
+  Design design;
+  for (std::int64_t i = 0; i < 200; ++i)
+    for (std::int64_t j = 0; j < 3; ++j) twice(i, j) = x(i < 150 ? i : i - 150, j);
+  for (std::int64_t i = 0; i < 150; ++i) design.weight.push_back(i < 50 ? 2 : 1);
+  BOOST_TEST(largest_difference(learn(x, {}, design, full_batch()).weights,
+                                learn(twice, {}, {}, full_batch()).weights) < 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(batches_may_differ_in_level) {
+  const Matrix x = chain(300, 3, 10);
+  Design design;
+  Matrix centered = x, shifted = x;
+  for (std::int64_t i = 0; i < 300; ++i) design.batch.push_back(i % 3 == 0 ? 7 : -2);
+  for (std::int64_t j = 0; j < 3; ++j)
+    for (const bool of_three : {true, false}) {
+      double mean = 0;
+      const double count = of_three ? 100 : 200;
+      for (std::int64_t i = 0; i < 300; ++i)
+        if ((i % 3 == 0) == of_three) mean += x(i, j) / count;
+      for (std::int64_t i = 0; i < 300; ++i)
+        if ((i % 3 == 0) == of_three) {
+          centered(i, j) -= mean;
+          shifted(i, j) += of_three ? 40 - static_cast<double>(j) : -11;
+        }
+    }
+  BOOST_TEST(largest_difference(learn(shifted, {}, design, full_batch()).weights,
+                                learn(centered, {}, {}, full_batch()).weights) < 1e-9);
+  // Without being told, the level makes an edge of every pair.
+  BOOST_TEST(std::fabs(learn(shifted, {}, {}, full_batch()).weights(0, 1) -
+                       learn(centered, {}, {}, full_batch()).weights(0, 1)) > 0.1);
+}
+
+// x1 = x0 + noise, but in half of the rows x1 was set from outside; x2 = x1 + noise always. Least
+// squares over all rows halves the first slope; with the perturbation known it is 1.
+BOOST_AUTO_TEST_CASE(a_perturbed_column_teaches_nothing_of_its_own_causes) {
+  const std::int64_t n = 4000;
+  Matrix x(n, 3);
+  Design design;
+  Rng rng(11);
+  for (std::int64_t i = 0; i < n; ++i) {
+    x(i, 0) = rng.normal();
+    const bool set = i % 2 == 0;
+    x(i, 1) = set ? 2 + rng.normal() : x(i, 0) + 0.5 * rng.normal();
+    x(i, 2) = x(i, 1) + 0.5 * rng.normal();
+    if (set) design.perturbed.push_back({i, 1});
+  }
+  DagOptions options = quick(Sem::linear, 100);
+  options.lambda = 0.001;
+  Knowledge order;
+  order.tier = {0, 1, 2};
+  const Dag told = learn(x, order, design, options), blind = learn(x, order, {}, options);
+  BOOST_TEST(std::fabs(told.weights(0, 1) - 1) < 0.05);
+  BOOST_TEST(std::fabs(blind.weights(0, 1) - 0.5) < 0.05);
+  BOOST_TEST(std::fabs(told.weights(1, 2) - 1) < 0.05);
+  BOOST_TEST(std::fabs(told.weights(0, 2)) < 0.05);
+
+  options = quick(Sem::mlp);
+  options.refine = Refine::automatic;
+  const Dag mlp = learn(x, {}, design, options);
+  BOOST_TEST(!mlp.refined);
+  BOOST_TEST(std::ranges::any_of(mlp.warnings, [](const std::string& w) {
+    return w.find("not refined because values are missing, perturbed or weighted") !=
+           std::string::npos;
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(all_of_it_with_missing_values_and_threads) {
+  Matrix x = chain(300, 6, 12);
+  Knowledge k;
+  k.required = {{0, 5, 1}};
+  k.tier = {0, 0, 1, 1, 2, 2};
+  Design design;
+  for (std::int64_t i = 0; i < 300; ++i) {
+    design.weight.push_back(1 + static_cast<double>(i % 4));
+    design.batch.push_back(i % 2);
+    if (i % 7 == 0) design.perturbed.push_back({i, i % 6});
+    if (i % 11 == 0) x(i, (i + 1) % 6) = not_a_number;
+  }
+  for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper, Sem::literal})
+    for (const bool standardize : {false, true}) {
+      if (sem == Sem::literal && standardize) continue;
+      DagOptions options = quick(sem, 5);
+      options.missing = cape::Missing::mask;
+      options.standardize = standardize;
+      const Dag one = learn(x, k, design, options, 1), two = learn(x, k, design, options, 2);
+      BOOST_TEST((one.weights == two.weights));
+      BOOST_TEST((has(one, 0, 5) && cape::is_acyclic(one.graph)));
+      for (std::int64_t e = 0; e < 36; ++e) BOOST_TEST(std::isfinite(one.weights.data()[e]));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(bad_designs_are_named) {
+  const Matrix x = chain(30, 3, 13);
+  const auto refuses = [&](Status status, const std::string& part, const Design& d) {
+    return fails_with(status, part, [&] { learn(x, {}, d, quick(Sem::linear, 1)); });
+  };
+  Design d;
+  d.weight.assign(29, 1);
+  BOOST_TEST(refuses(Status::dim_mismatch, "weight has 29 values; it must have 30", d));
+  d.weight.assign(30, 1);
+  d.weight[4] = -1;
+  BOOST_TEST(refuses(Status::invalid_argument, "weight is -1 at row 5 (counted from 1)", d));
+  d.weight.assign(30, 0);
+  BOOST_TEST(refuses(Status::invalid_argument, "weight is positive for 0 rows; at least 10", d));
+  d = {};
+  d.batch.assign(30, 0);
+  d.batch[0] = 9;
+  BOOST_TEST(refuses(Status::invalid_argument, "batch 9 has one row only", d));
+  d.batch.assign(3, 0);
+  BOOST_TEST(refuses(Status::dim_mismatch, "batch has 3 values", d));
+  d = {};
+  d.perturbed = {{30, 0}};
+  BOOST_TEST(refuses(Status::invalid_argument, "a row of perturbed has the number 30", d));
+  d.perturbed = {{0, 3}};
+  BOOST_TEST(refuses(Status::invalid_argument, "a column of perturbed has the number 3", d));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
