@@ -34,11 +34,18 @@ cape::Constraint constraint_of(const char* name) {
 } // namespace
 
 cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, const cape_options* options) {
+  const cape_prior nothing;
+  return cape_dag_learn_with(out, x, &nothing, options);
+}
+
+cape_status cape_dag_learn_with(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
+                                const cape_options* options) {
   return create(out, [&] {
     const cape::MatrixView table = view_of(x, "x");
+    const cape_prior& p = object(prior, "prior");
     const cape_options& o = object(options, "options");
     cape::Run run = make_run(o);
-    return cape_dag(learn_dag(table, o.values.dag, run), true);
+    return cape_dag(learn_dag(table, p.knowledge, p.design, o.values.dag, run), true);
   });
 }
 

@@ -67,6 +67,11 @@ struct cape_options : cape::capi::Tagged<0x6f70'7469'6f6e'7301> {
   void* progress_context = nullptr;
 };
 
+struct cape_prior : cape::capi::Tagged<0x7072'696f'7200'0001> {
+  cape::Knowledge knowledge;
+  cape::Design design;
+};
+
 struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {
   explicit cape_table(cape::Preprocessed table) : data(std::move(table)) {}
   cape::Preprocessed data;

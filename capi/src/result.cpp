@@ -8,12 +8,19 @@
 using namespace cape::capi;
 
 cape_status cape_fit(cape_result** out, const cape_matrix_view* x, const cape_options* options) {
+  const cape_prior nothing;
+  return cape_fit_with(out, x, &nothing, options);
+}
+
+cape_status cape_fit_with(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
+                          const cape_options* options) {
   return create(out, [&] {
     const cape::MatrixView table = view_of(x, "x");
+    const cape_prior& p = object(prior, "prior");
     const cape_options& o = object(options, "options");
     cape::Run run = make_run(o);
     try {
-      return cape::fit(table, o.values, run);
+      return cape::fit(table, p.knowledge, p.design, o.values, run);
     } catch (const std::bad_alloc&) {
       char need[160];
       std::snprintf(need, sizeof need,

@@ -188,6 +188,34 @@ CAPE_API cape_status cape_table_cols(int64_t* out, int64_t n, const cape_table* 
 CAPE_API cape_status cape_most_variable(int64_t* out, int64_t n, const cape_matrix_view* x);
 CAPE_API cape_status cape_most_variable_sparse(int64_t* out, int64_t n, const cape_sparse_view* x);
 
+/* ------------------------------------------------------------- what is known before Step I */
+
+/* Of the graph and of the rows of a table, for cape_dag_learn_with and cape_fit_with, which check it
+ * against their table. Columns and rows are numbers from 0; arrays of n values are copied. A new one says
+ * nothing. */
+typedef struct cape_prior cape_prior;
+
+CAPE_API cape_status cape_prior_new(cape_prior** out);
+CAPE_API void cape_prior_free(cape_prior* prior);
+/* Edges that are in the graph whatever the data say (without a cycle), or never. Calls add up. */
+CAPE_API cape_status cape_prior_require(cape_prior* prior, const int64_t* from, const int64_t* to, int64_t n);
+CAPE_API cape_status cape_prior_forbid(cape_prior* prior, const int64_t* from, const int64_t* to, int64_t n);
+/* The tier of every column: no edge runs from a later tier to an earlier one; negative: any tier. */
+CAPE_API cape_status cape_prior_tiers(cape_prior* prior, const int64_t* tier, int64_t n);
+/* Columns without causes; columns without effects; the only columns that have effects. */
+CAPE_API cape_status cape_prior_roots(cape_prior* prior, const int64_t* column, int64_t n);
+CAPE_API cape_status cape_prior_leaves(cape_prior* prior, const int64_t* column, int64_t n);
+CAPE_API cape_status cape_prior_regulators(cape_prior* prior, const int64_t* column, int64_t n);
+/* Factors of dag.lambda for every edge (row: cause), finite and not negative. */
+CAPE_API cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_view* factor);
+/* The weight of every row in the loss (finite, not negative; at least 10 are positive). */
+CAPE_API cape_status cape_prior_row_weights(cape_prior* prior, const double* weight, int64_t n);
+/* The batch of every row: columns are centred within each. A batch has at least 2 rows. */
+CAPE_API cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch, int64_t n);
+/* Interventions: in row[i], column[i] was set from outside, and its own equation does not hold. Calls
+ * add up. */
+CAPE_API cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, const int64_t* column, int64_t n);
+
 /* --------------------------------------------------------------------------- Step I: the DAG */
 
 typedef struct cape_dag cape_dag;
@@ -195,6 +223,11 @@ typedef struct cape_dag cape_dag;
 /* Learn a DAG over the columns of x ("dag." options; paper, eq_OptDAG). x: at least 10 observations
  * and 2 columns that vary; finite, except NaN with dag.missing = "mask". */
 CAPE_API cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, const cape_options* options);
+/* The same with what is known. CAPE_INVALID_ARGUMENT for numbers out of range, edges both required and
+ * excluded, required edges with a cycle or of a column without variance; CAPE_DIM_MISMATCH for arrays of
+ * another length than the table has columns or rows. */
+CAPE_API cape_status cape_dag_learn_with(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
+                                         const cape_options* options);
 /* A graph that the caller brings: square, zero diagonal, finite; cycles are allowed, for Step II. */
 CAPE_API cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency);
 CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
@@ -371,6 +404,9 @@ typedef struct cape_result cape_result;
 
 /* Steps I to III on a table of observations x features. */
 CAPE_API cape_status cape_fit(cape_result** out, const cape_matrix_view* x, const cape_options* options);
+/* The same with what is known: see cape_dag_learn_with. */
+CAPE_API cape_status cape_fit_with(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
+                                   const cape_options* options);
 CAPE_API void cape_result_free(cape_result* result);
 CAPE_API cape_status cape_result_dag(const cape_dag** out, const cape_result* result);
 CAPE_API cape_status cape_result_embedding(const cape_embedding** out, const cape_result* result);
