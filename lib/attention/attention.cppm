@@ -4,6 +4,7 @@ module;
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <vector>
 export module cape.attention;
 import cape.core;
 
@@ -76,6 +77,36 @@ void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_
 template <class T>
 void attention_scores(const AttentionInput<T>& in, T* scores, Run& run);
 
+/// Directions for linear_attention_forward(): features x head_dim, row-major. Orthogonal in blocks
+/// of head_dim rows, their lengths those of Gaussian vectors (K. Choromanski et al., Rethinking
+/// attention with Performers, 2021: FAVOR+). The same for the same seed and draw. features and
+/// head_dim at least 1, else Error(invalid_argument). O(features head_dim^2).
+template <class T>
+std::vector<T> attention_directions(std::int64_t features, std::int64_t head_dim,
+                                    std::uint64_t draw, Run& run);
+
+/// Attention in time and memory that are linear in the lengths, with positive features
+/// f(x)_t = exp(w_t.x - |x|^2/2) / sqrt(features) of x = sqrt(scale) q and sqrt(scale) k, w_t the
+/// directions, so that f(q).f(k) is exp(scale q.k) on average:
+///   out_m = sum_n (R_m f(q_m)).(R_n f(k_n)) v_n / sum_n f(q_m).f(k_n)
+/// (J. Su et al., RoFormer, 2021, eq. 19: positions turn the features, and only in the numerator).
+/// Pair t of features is turned by angle t modulo head_dim/2. With growing features out tends to
+///   sum_n exp(s_mn) c_mn v_n / sum_n exp(s_mn),
+/// s_mn the scaled score without positions and c_mn the mean of cos(phi_mt - phi_nt) over t:
+/// without angles to attention_forward(). Errors as there, and invalid_argument for a scale that is
+/// not positive, features below 1, or odd with angles; unsupported for a bias. O(batch heads
+/// (q_length + k_length) features head_dim).
+template <class T>
+void linear_attention_forward(const AttentionInput<T>& in, std::int64_t features,
+                              const T* directions, T* out, Run& run);
+
+/// Gradients of sum(d_out * out) for fixed directions. Errors as linear_attention_forward() and
+/// attention_backward().
+template <class T>
+void linear_attention_backward(const AttentionInput<T>& in, std::int64_t features,
+                               const T* directions, const T* d_out,
+                               const AttentionGradient<T>& gradient, Run& run);
+
 extern template void attention_forward<double>(const AttentionInput<double>&, double*, double*,
                                                Run&);
 extern template void attention_forward<float>(const AttentionInput<float>&, float*, float*, Run&);
@@ -87,5 +118,19 @@ extern template void attention_backward<float>(const AttentionInput<float>&, con
                                                const AttentionGradient<float>&, Run&);
 extern template void attention_scores<double>(const AttentionInput<double>&, double*, Run&);
 extern template void attention_scores<float>(const AttentionInput<float>&, float*, Run&);
+extern template std::vector<double> attention_directions<double>(std::int64_t, std::int64_t,
+                                                                 std::uint64_t, Run&);
+extern template std::vector<float> attention_directions<float>(std::int64_t, std::int64_t,
+                                                               std::uint64_t, Run&);
+extern template void linear_attention_forward<double>(const AttentionInput<double>&, std::int64_t,
+                                                      const double*, double*, Run&);
+extern template void linear_attention_forward<float>(const AttentionInput<float>&, std::int64_t,
+                                                     const float*, float*, Run&);
+extern template void linear_attention_backward<double>(const AttentionInput<double>&, std::int64_t,
+                                                       const double*, const double*,
+                                                       const AttentionGradient<double>&, Run&);
+extern template void linear_attention_backward<float>(const AttentionInput<float>&, std::int64_t,
+                                                      const float*, const float*,
+                                                      const AttentionGradient<float>&, Run&);
 
 } // namespace cape

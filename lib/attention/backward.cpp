@@ -21,24 +21,6 @@ namespace cape {
 namespace {
 
 template <class T>
-void check_gradient(const AttentionInput<T>& in, const AttentionGradient<T>& gradient) {
-  if ((gradient.q_angles != nullptr || gradient.k_angles != nullptr) && !has_angles(in))
-    throw Error(Status::invalid_argument,
-                "a gradient of angles is asked for but there are no angles");
-  if (gradient.q_angles != nullptr)
-    check_pointer(gradient.q, queries(in, in.q).size(), "gradient.q, on which q_angles rests,");
-  if (gradient.k_angles != nullptr)
-    check_pointer(gradient.k, keys(in, in.k).size(), "gradient.k, on which k_angles rests,");
-}
-
-template <class T>
-void check_result(const T* gradient, std::int64_t size, const char* name) {
-  if (gradient != nullptr && size > 0 && std::isinf(simd::max_abs(gradient, size)))
-    throw Error(Status::invalid_argument,
-                message(name, " overflows: the values in d_out or out are too large"));
-}
-
-template <class T>
 T dot(const T* x, const T* y, std::int64_t n) {
   constexpr std::int64_t few = 8; // sums at a time
   T parts[few] = {};
@@ -144,16 +126,6 @@ void put_bias(const Call<T>& call, std::int64_t h, const HeadKeys<T>& keys,
   }
 }
 
-// Keys of a head are cut in parts, each summing a gradient of the queries of its own, so that there
-// is work for several threads. Their number depends on the shape alone, and so does every sum.
-template <class T>
-std::int64_t key_parts(const AttentionInput<T>& in) {
-  constexpr std::int64_t tasks = 8, least = 512;
-  const std::int64_t heads = std::max(in.batch * in.heads, std::int64_t{1});
-  return std::clamp(std::min((tasks + heads - 1) / heads, in.k_length / least), std::int64_t{1},
-                    tasks);
-}
-
 // The weights of a query sum to 1, but for the rounding of a large log_sum_exp.
 template <class T>
 void check_weights(const Call<T>& call, std::int64_t b, std::int64_t h, const HeadKeys<T>& keys,
@@ -186,7 +158,7 @@ void head_backward(const Call<T>& call, std::int64_t b, std::int64_t h, const Ou
   Buffer<T> d_k(k.padded * tiling.width), d_v(k.padded * tiling.width);
   d_k.fill(0);
   d_v.fill(0);
-  const std::int64_t parts = key_parts(in);
+  const std::int64_t parts = parts_of_head(in, in.k_length);
   const std::int64_t part_keys = round_up((k.padded + parts - 1) / parts, strip);
   const std::int64_t q_size = q.padded * tiling.width;
   Buffer<T> d_q(parts * q_size), sums(parts * q.padded);
@@ -291,14 +263,10 @@ void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_
   if (gradient.k != nullptr) std::fill_n(gradient.k, k_size, T(0)); // padded keys stay 0
   if (gradient.v != nullptr) std::fill_n(gradient.v, k_size, T(0));
   const Call<T> call(in, run);
-  const auto one_head = [&](std::int64_t bh) {
-    head_backward(call, bh / in.heads, bh % in.heads, {out, log_sum_exp, d_out}, gradient);
-  };
-  const std::int64_t heads = q_size + k_size > 0 ? in.batch * in.heads : 0;
-  if (key_parts(in) == 1)
-    run.parallel_for(heads, one_head);
-  else
-    for (std::int64_t bh = 0; bh < heads; ++bh) one_head(bh);
+  if (q_size + k_size > 0)
+    for_heads(in, run, [&](std::int64_t b, std::int64_t h) {
+      head_backward(call, b, h, {out, log_sum_exp, d_out}, gradient);
+    });
   if (gradient.q_angles != nullptr)
     angle_gradient(call, queries(in, in.q), queries<T, const T>(in, gradient.q), gradient.q_angles,
                    [](std::int64_t, std::int64_t) { return true; });

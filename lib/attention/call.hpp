@@ -190,6 +190,24 @@ void check_values(const AttentionInput<T>& in) {
                                                   ", is too large: sums over keys could overflow"));
 }
 
+template <class T>
+void check_gradient(const AttentionInput<T>& in, const AttentionGradient<T>& gradient) {
+  if ((gradient.q_angles != nullptr || gradient.k_angles != nullptr) && !has_angles(in))
+    throw Error(Status::invalid_argument,
+                "a gradient of angles is asked for but there are no angles");
+  if (gradient.q_angles != nullptr)
+    check_pointer(gradient.q, queries(in, in.q).size(), "gradient.q, on which q_angles rests,");
+  if (gradient.k_angles != nullptr)
+    check_pointer(gradient.k, keys(in, in.k).size(), "gradient.k, on which k_angles rests,");
+}
+
+template <class T>
+void check_result(const T* gradient, std::int64_t size, const char* name) {
+  if (gradient != nullptr && size > 0 && std::isinf(simd::max_abs(gradient, size)))
+    throw Error(Status::invalid_argument,
+                message(name, " overflows: the values in d_out or out are too large"));
+}
+
 // --------------------------------------------------------------------------------------- rotation
 
 // The rotations of the queries or of the keys; without angles they leave vectors as they are. Sines
@@ -213,15 +231,21 @@ public:
 
   // to = factor R(direction phi) from for head h of row i; direction is 1 or -1.
   void turn(std::int64_t i, std::int64_t h, T direction, T factor, const T* from, T* to) const {
+    turn_first(head_dim_, i, h, direction, factor, from, to);
+  }
+
+  // The same for the first n elements only.
+  void turn_first(std::int64_t elements, std::int64_t i, std::int64_t h, T direction, T factor,
+                  const T* from, T* to) const {
     if (angles_ == nullptr) {
-      std::transform(from, from + head_dim_, to, [&](T x) { return factor * x; });
+      std::transform(from, from + elements, to, [&](T x) { return factor * x; });
       return;
     }
     constexpr std::int64_t few = 64;
     T cosine[few], sine[few];
     const std::int64_t first = (i * heads_ + (heads_ == 1 ? 0 : h)) * pairs_;
-    for (std::int64_t t = 0; t < pairs_; t += few) {
-      const std::int64_t n = std::min(few, pairs_ - t);
+    for (std::int64_t t = 0; t < elements / 2; t += few) {
+      const std::int64_t n = std::min(few, elements / 2 - t);
       if (cosine_.empty()) {
         simd::sin_cos(angles_ + first + t, sine, cosine, n);
       } else {
@@ -321,5 +345,26 @@ struct Call {
   Tiling<T> tiling;
   Rotation<T> turn_q, turn_k;
 };
+
+// What is summed over the rows of a head is summed in so many parts, so that there is work for
+// several threads. Their number depends on the shape alone, and so does every sum.
+template <class T>
+std::int64_t parts_of_head(const AttentionInput<T>& in, std::int64_t length) {
+  constexpr std::int64_t tasks = 8, least = 512;
+  const std::int64_t heads = std::max(in.batch * in.heads, std::int64_t{1});
+  return std::clamp(std::min((tasks + heads - 1) / heads, length / least), std::int64_t{1}, tasks);
+}
+
+// body(b, h) for every head: on a thread each, unless a head is cut in parts, which then share the
+// threads.
+template <class T, class F>
+void for_heads(const AttentionInput<T>& in, Run& run, F body) {
+  const auto one = [&](std::int64_t bh) { body(bh / in.heads, bh % in.heads); };
+  const std::int64_t heads = in.batch * in.heads;
+  if (parts_of_head(in, std::max(in.q_length, in.k_length)) == 1)
+    run.parallel_for(heads, one);
+  else
+    for (std::int64_t bh = 0; bh < heads; ++bh) one(bh);
+}
 
 } // namespace cape
