@@ -7,6 +7,7 @@ module;
 #include <limits>
 #include <new>
 #include <numbers>
+#include <numeric>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -26,7 +27,7 @@ constexpr std::int64_t penalty_updates = 20; // in a fit, unless rho_interval is
 // An epoch passes over a table with few rows several times: what matters is the number of steps in
 // which rho grows by its factor, and with 1 step an epoch nothing is learned at all. Steps on wide
 // tables cost more, so there are fewer of them.
-std::int64_t min_steps_per_epoch(std::int64_t features) {
+std::int64_t least_steps_per_epoch(std::int64_t features) {
   return std::clamp<std::int64_t>(3600 / features, 15, 120);
 }
 
@@ -43,15 +44,13 @@ std::int64_t constraint_interval(std::int64_t features) {
   return std::max<std::int64_t>(1, features / 64);
 }
 
-// The sum of term(values[i]) in eight parts, which is fast and, unlike BLAS, the same for any
-// alignment of the values.
-template <class Term>
-double sum(const double* values, std::int64_t n, Term term) {
-  double part[8] = {};
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int k = 0; k < 8; ++k) part[k] += term(values[i + k]);
-  for (; i < n; ++i) part[0] += term(values[i]);
+// Effects that are one task of the penalty. Fixed, so that sums do not depend on the threads.
+constexpr std::int64_t block_effects = 32;
+
+// Sums are taken in eight parts, which is fast and, unlike BLAS, the same for any alignment.
+constexpr int lanes = 8;
+
+double total(const double (&part)[lanes]) {
   return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
@@ -66,6 +65,20 @@ double absolute_sum(const double* parameters, const Matrix& factor, std::int64_t
   return total;
 }
 
+// Gradient of the constraint and of the ridge for the n weights of one unit; sums of |w| and w^2.
+void add_penalty(const double* w, const double* slope, std::int64_t n, double multiplier, double l2,
+                 double* gradient, double (&absolute)[lanes], double (&squares)[lanes]) {
+  const auto add = [&](std::int64_t i, int lane) {
+    gradient[i] += (multiplier * slope[i] + l2) * w[i];
+    absolute[lane] += std::fabs(w[i]);
+    squares[lane] += w[i] * w[i];
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane) add(i + lane, lane);
+  for (; i < n; ++i) add(i, 0);
+}
+
 // AdamW (I. Loshchilov and F. Hutter, 2019) without weight decay, which on edge weights would be a
 // second shrinkage. |W|_1 is taken by its proximal operator: by its
 // subgradient, weights without an effect would jitter about 0 by a step, and the penalty would read
@@ -77,19 +90,25 @@ public:
       : factor_(factor), channels_(channels), mean_(n), square_(n) {}
 
   void step(double* parameters, const double* gradient, std::int64_t edge_parameters, double rate,
-            double lambda) {
+            double lambda, Run& run) {
     simd::AdamStep s;
     power1_ *= s.beta1;
     power2_ *= s.beta2;
     s.rate = rate;
     s.correction1 = 1 / (1 - power1_);
     s.correction2 = 1 / std::sqrt(1 - power2_);
-    s.shrink = factor_.empty() ? lambda : 0;
-    const auto n = static_cast<std::int64_t>(mean_.size()), e = edge_parameters;
-    simd::adam_step(parameters, gradient, mean_.data(), square_.data(), e, s);
+    const auto move = [&](std::int64_t first, std::int64_t last, double shrink) {
+      simd::AdamStep part = s;
+      part.shrink = shrink;
+      simd::adam_step(parameters + first, gradient + first, mean_.data() + first,
+                      square_.data() + first, last - first, part);
+    };
+    constexpr std::int64_t block = 1 << 16;
+    run.parallel_for(ceiling(edge_parameters, block), [&](std::int64_t b) {
+      move(b * block, std::min(edge_parameters, (b + 1) * block), factor_.empty() ? lambda : 0);
+    });
     if (!factor_.empty()) shrink_by_factor(parameters, rate * lambda, s);
-    s.shrink = 0;
-    simd::adam_step(parameters + e, gradient + e, mean_.data() + e, square_.data() + e, n - e, s);
+    move(edge_parameters, std::ssize(mean_), 0);
   }
 
 private:
@@ -99,7 +118,8 @@ private:
       const double* factor = factor_.column(u / channels_);
       for (std::int64_t i = 0; i < m; ++i) {
         double& p = parameters[u * m + i];
-        const double scale = std::sqrt(square_[static_cast<std::size_t>(u * m + i)]) * s.correction2;
+        const double scale =
+            std::sqrt(square_[static_cast<std::size_t>(u * m + i)]) * s.correction2;
         const double size = std::fabs(p) - threshold * factor[i] / (scale + s.epsilon);
         p = std::isinf(factor[i]) ? 0 : std::copysign(std::max(size, 0.0), p);
       }
@@ -168,7 +188,9 @@ void return_to_domain(Objective& objective, std::vector<double>& parameters,
 
 Objective::Objective(Model& model, Constraint form)
     : model_(model), constraint_(form), strength_(model.shape().features, model.shape().features),
-      slope_(model.shape().features, model.shape().features) {}
+      slope_(model.shape().features, model.shape().features),
+      absolute_(static_cast<std::size_t>(ceiling(model.shape().features, block_effects))),
+      squares_(absolute_.size()) {}
 
 double Objective::constraint(const double* parameters, Run& run) {
   const std::int64_t m = model_.shape().features, channels = model_.shape().channels;
@@ -190,24 +212,30 @@ Objective::Value Objective::operator()(const Batch& batch, const double* paramet
   value.score = model_.score(batch, parameters, gradient, run);
   value.h = h_;
 
+  // All terms in one pass over the weights, which on wide tables do not fit into the cache.
   const double multiplier = 2 * (penalty.rho * h_ + penalty.alpha);
-  for (std::int64_t j = 0; j < m; ++j) {
-    const double* slope = slope_.column(j);
-    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u) {
-      const double* w = parameters + u * m;
-      double* g = gradient + u * m;
-      for (std::int64_t i = 0; i < m; ++i) g[i] += multiplier * slope[i] * w[i];
-    }
+  const double l2 = model_.shape().ridged > 0 ? penalty.l2 : 0;
+  const std::int64_t blocks = ceiling(m, block_effects);
+  run.parallel_for(blocks, [&](std::int64_t block) {
+    double absolute[lanes] = {}, squares[lanes] = {};
+    const std::int64_t end = std::min(m, (block + 1) * block_effects);
+    for (std::int64_t j = block * block_effects; j < end; ++j)
+      for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
+        add_penalty(parameters + u * m, slope_.column(j), m, multiplier, l2, gradient + u * m,
+                    absolute, squares);
+    absolute_[static_cast<std::size_t>(block)] = total(absolute);
+    squares_[static_cast<std::size_t>(block)] = total(squares);
+  });
+  double absolute = std::accumulate(absolute_.begin(), absolute_.end(), 0.0);
+  double squares = std::accumulate(squares_.begin(), squares_.end(), 0.0);
+  for (std::int64_t p = model_.edge_parameters(); p < model_.shape().ridged; ++p) {
+    gradient[p] += l2 * parameters[p];
+    squares += parameters[p] * parameters[p];
   }
-  const std::int64_t ridged = model_.shape().ridged;
-  for (std::int64_t p = 0; p < ridged; ++p) gradient[p] += penalty.l2 * parameters[p];
 
-  value.loss = value.score.reconstruction + value.score.kl +
-               penalty.lambda * (penalty.factor ? absolute_sum(parameters, *penalty.factor, channels)
-                                                : sum(parameters, model_.edge_parameters(),
-                                                      [](double w) { return std::fabs(w); })) +
-               0.5 * penalty.l2 * sum(parameters, ridged, [](double w) { return w * w; }) +
-               0.5 * penalty.rho * h_ * h_ + penalty.alpha * h_;
+  if (penalty.factor) absolute = absolute_sum(parameters, *penalty.factor, channels);
+  value.loss = value.score.reconstruction + value.score.kl + penalty.lambda * absolute +
+               0.5 * l2 * squares + 0.5 * penalty.rho * h_ * h_ + penalty.alpha * h_;
   return value;
 }
 
@@ -215,8 +243,9 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
                               const DagOptions& options, Run& run) {
   const std::int64_t m = model.shape().features, n = table.rows;
   const std::int64_t batch_rows = std::min(options.batch_size, n);
-  // An epoch is one or more passes over the rows, rounded up to whole batches.
-  const std::int64_t passes = ceiling(min_steps_per_epoch(m) * batch_rows, n);
+  // An epoch is one or more passes over the rows, in whole batches.
+  const std::int64_t passes =
+      std::max<std::int64_t>(1, (least_steps_per_epoch(m) * batch_rows + n / 2) / n);
   const std::int64_t steps_per_epoch = ceiling(passes * n, batch_rows);
   const std::int64_t steps = checked_size(options.epochs, steps_per_epoch, "steps");
   const std::int64_t update_interval =
@@ -260,7 +289,7 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
           options.learning_rate *
           (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
       adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate,
-                lambda * std::min(1.0, progress / warm_up));
+                lambda * std::min(1.0, progress / warm_up), run);
       run.report({"dag", ++step, steps, value.loss, value.h});
     }
     const double count = static_cast<double>(steps_per_epoch);
