@@ -243,9 +243,8 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
                               const DagOptions& options, Run& run) {
   const std::int64_t m = model.shape().features, n = table.rows;
   const std::int64_t batch_rows = std::min(options.batch_size, n);
-  // An epoch is one or more passes over the rows, in whole batches.
-  const std::int64_t passes =
-      std::max<std::int64_t>(1, (least_steps_per_epoch(m) * batch_rows + n / 2) / n);
+  // An epoch is one or more passes over the rows, rounded up to whole batches.
+  const std::int64_t passes = ceiling(least_steps_per_epoch(m) * batch_rows, n);
   const std::int64_t steps_per_epoch = ceiling(passes * n, batch_rows);
   const std::int64_t steps = checked_size(options.epochs, steps_per_epoch, "steps");
   const std::int64_t update_interval =

@@ -142,7 +142,7 @@ struct Dag {
 /// order of the rows decides on the minibatches, so permuting them gives another fit of the same
 /// kind. Same seed, same bits, for any number of threads.
 ///
-/// An epoch has about clamp(3600 / M, 15, 120) steps at least: a table with few rows is passed over
+/// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over
 /// several times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15
 /// steps 14.3, and with the automatic lambda 8 to 9.) Above 64 columns dh/dA is renewed every M /
 /// 64 steps. O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G. Paper: eq_OptDAG,
