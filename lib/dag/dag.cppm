@@ -204,8 +204,9 @@ struct Refinement {
 /// A DAG from model G's weights: their order (strongest edges first, without those that close a
 /// cycle), improved by moving single columns up to refine_window positions, at most 6 sweeps, as
 /// long as the cross-fitted error of predicting every column from its predecessors falls; then
-/// backward elimination of predecessors by a paired t-test of the errors with and without them over
-/// all rows, the smallest t first, until all t are at least refine_t. The error is the sum of mean
+/// backward elimination of predecessors by a paired t-test of the errors with and without them (cut
+/// off at 2.34 times their 95 % quantile, three standard deviations of normal errors) over all
+/// rows, the smallest t first, until all t are at least refine_t. The error is the sum of mean
 /// squared errors, which has to fall by 0.003 of its mean over the columns, or, with
 /// unequal_variances, the sum of half their logarithms, which has to fall by 0.003. Only the 10
 /// strongest partners of a column, by max(|A_ij|, |A_ji|) and made symmetric, are tested as its
@@ -317,7 +318,7 @@ public:
 private:
   Model& model_;
   AcyclicityConstraint constraint_;
-  Matrix strength_, slope_; ///< S and dh/dS
+  Matrix strength_, slope_;                ///< S and dh/dS
   std::vector<double> absolute_, squares_; ///< sums over the weights of a block of effects
   double h_ = 0;
 };
