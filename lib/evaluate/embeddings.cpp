@@ -76,7 +76,7 @@ EmbeddingMetrics compare_embedding(const Digraph& graph, const MatrixView& dista
   if (graph.edges().empty()) return {};
 
   const Matrix hops = undirected_distances(graph, std::numeric_limits<double>::infinity(), run);
-  const Matrix paths = best_path_strengths(graph, run);
+  const Matrix paths = best_path_strengths(strengths(graph), run);
   std::vector<std::int64_t> linked;
   for (std::int64_t i = 0; i < m; ++i)
     if (std::any_of(hops.column(i), hops.column(i) + m, [](double h) { return h == 1; }))

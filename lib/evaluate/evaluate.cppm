@@ -42,8 +42,8 @@ struct ScoreMetrics {
 /// for a score that is not finite. O(M^2 log M).
 ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth);
 
-/// What an embedding keeps of its graph, over the nodes that have edges. A rank correlation of what
-/// does not vary is 0.
+/// What an embedding keeps of its graph, over the nodes that have edges; weights count as
+/// strengths(), as in embedding. A rank correlation of what does not vary is 0.
 struct EmbeddingMetrics {
   double distance = 0;       ///< gd: Spearman(undirected hops, distance), connected pairs
   double strength = 0;       ///< str: Spearman(-ln best directed path, distance), pairs with a path

@@ -3,6 +3,7 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <tuple>
@@ -64,6 +65,15 @@ Matrix Digraph::adjacency() const {
   Matrix a(nodes_, nodes_);
   for (const Edge& e : edges_) a(e.from, e.to) = e.weight;
   return a;
+}
+
+Digraph strengths(const Digraph& graph) {
+  std::vector<Edge> edges = graph.edges();
+  double largest = 1;
+  for (const Edge& e : edges) largest = std::max(largest, std::fabs(e.weight));
+  for (Edge& e : edges)
+    e.weight = std::max(std::fabs(e.weight) / largest, std::numeric_limits<double>::min());
+  return Digraph(graph.size(), std::move(edges));
 }
 
 Digraph Digraph::renumbered(std::span<const std::int64_t> to) const {

@@ -50,6 +50,10 @@ private:
   std::vector<std::int64_t> offsets_{0};
 };
 
+/// The same graph with weights as strengths in (0, 1]: absolute values, divided by the largest if
+/// any is above 1, and not below the smallest normal number. O(E log E).
+Digraph strengths(const Digraph& graph);
+
 /// Causes before effects (Kahn; the smallest free node first). Error(invalid_argument) if there is
 /// a cycle. O(M log M + E).
 std::vector<std::int64_t> topological_order(const Digraph& graph);

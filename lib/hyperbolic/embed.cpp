@@ -86,9 +86,10 @@ OptionFields fields(EmbedOptions& o) {
        .value = &o.level_spread,
        .min = 0,
        .max = 10,
+       .automatic = true,
        .doc =
            "Difference of radius between the least and the most general node that this term aims "
-           "at",
+           "at; automatic: 0.15 from 8 dimensions on and 1 below",
        .source = "docs/method.md, section 3"},
       {.name = "embed.generality_weight",
        .value = &o.generality_weight,
@@ -147,6 +148,7 @@ EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
   check_options(fields(o));
   const bool soft = o.objective == Objective::soft;
   if (std::isnan(o.temperature)) o.temperature = !soft ? 1.0 : o.dims >= 8 ? 0.25 : 0.5;
+  if (std::isnan(o.level_spread)) o.level_spread = o.dims >= 8 ? 0.15 : 1.0;
   if (std::isnan(o.generality_weight)) o.generality_weight = soft ? 0.01 : 0.1;
   if (o.epochs == -1) o.epochs = soft ? 500 : 1000;
   if (std::isnan(o.learning_rate)) {
@@ -168,16 +170,6 @@ void check_working_set(std::int64_t nodes, std::int64_t dims) {
   check_memory(8 * (3.5 * m * m + 6 * m * static_cast<double>(dims + 1)),
                "embedding " + std::to_string(nodes) + " nodes in " + std::to_string(dims) +
                    " dimensions");
-}
-
-// Weights as strengths in (0, 1].
-Digraph strengths(const Digraph& graph) {
-  std::vector<Edge> edges = graph.edges();
-  double largest = 1;
-  for (const Edge& e : edges) largest = std::max(largest, std::abs(e.weight));
-  for (Edge& e : edges)
-    e.weight = std::max(std::abs(e.weight) / largest, std::numeric_limits<double>::min());
-  return Digraph(graph.size(), std::move(edges));
 }
 
 Matrix target_distances(const Digraph& graph, const EmbedOptions& options, Run& run) {

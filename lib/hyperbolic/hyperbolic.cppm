@@ -90,7 +90,8 @@ struct EmbedOptions {
   double rank_temperature = 0.01;
   double level_weight =
       1.0; ///< of the term that makes radii comparable everywhere (soft objective)
-  double level_spread = 0.15; ///< of radii, from the most to the least general node
+  /// of radii, from the most to the least general node; automatic: 0.15 for dims >= 8, else 1
+  double level_spread = std::numeric_limits<double>::quiet_NaN();
   /// lambda_g; automatic: 0.01 (soft, of M pi), 0.1 (others, of pi)
   double generality_weight = std::numeric_limits<double>::quiet_NaN();
   double restart = 0.15;    ///< w of the PageRank

@@ -97,3 +97,39 @@ core_simulate_counts <- function(x, mean, dispersion, settings) {
     .Call(`_capeOmics_core_simulate_counts`, x, mean, dispersion, settings)
 }
 
+core_scores <- function(q, k, phi_m, phi_n, sd_m, sd_n) {
+    .Call(`_capeOmics_core_scores`, q, k, phi_m, phi_n, sd_m, sd_n)
+}
+
+core_envelope <- function(q, k, distance, norm_m, norm_n, scale) {
+    .Call(`_capeOmics_core_envelope`, q, k, distance, norm_m, norm_n, scale)
+}
+
+core_accuracy <- function(sd_m, sd_n) {
+    .Call(`_capeOmics_core_accuracy`, sd_m, sd_n)
+}
+
+core_margin <- function(covariance, phi_m, phi_n) {
+    .Call(`_capeOmics_core_margin`, covariance, phi_m, phi_n)
+}
+
+core_average_bias <- function(repeats, q, k, phi_m, phi_n, sd, n, settings) {
+    .Call(`_capeOmics_core_average_bias`, repeats, q, k, phi_m, phi_n, sd, n, settings)
+}
+
+core_hoeffding <- function(q, k, epsilon, n) {
+    .Call(`_capeOmics_core_hoeffding`, q, k, epsilon, n)
+}
+
+core_distances <- function(hyperboloid) {
+    .Call(`_capeOmics_core_distances`, hyperboloid)
+}
+
+core_compare_embedding <- function(n, from, to, weight, distances, radius) {
+    .Call(`_capeOmics_core_compare_embedding`, n, from, to, weight, distances, radius)
+}
+
+core_path_strengths <- function(n, from, to, weight) {
+    .Call(`_capeOmics_core_path_strengths`, n, from, to, weight)
+}
+

@@ -127,7 +127,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #' @param generality.weight weight of the PageRank penalty; `NA`: 0.01 for `"soft"`, else 0.1.
 #' @param level.weight,level.spread the term that draws radii to the features' ranks by PageRank, so that
 #'   they can be compared across the graph, and the difference of radius that it aims at between the
-#'   most and the least general feature.
+#'   most and the least general feature; `NA`: 0.15 with 8 or more dimensions, else 1.
 #' @param restart restart probability of the PageRank.
 #' @param k.hop neighbourhood of the objectives other than `"soft"`.
 #' @param epochs steps; `NA`: 500 for `"soft"`, else 1000.
@@ -142,7 +142,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect", "symmetric"),
                             optimizer = c("radam", "rsgd"), hop.cost = 2, soft.temperature = 3,
                             temperature = NA_real_, rank.weight = 1, rank.margin = 0.02,
-                            rank.temperature = 0.01, level.weight = 1, level.spread = 0.15,
+                            rank.temperature = 0.01, level.weight = 1, level.spread = NA_real_,
                             generality.weight = NA_real_, restart = 0.15,
                             k.hop = 2L, epochs = NA_integer_, learning.rate = NA_real_,
                             max.radius = 16) {

@@ -20,24 +20,25 @@ cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL) {
     shown <- utils::head(edges, max.edges)
     linked <- dag@features[dag@features %in% c(shown$from, shown$to)]
     alone <- if (isolated) setdiff(dag@features, linked) else character()
-    nodes <- place_nodes(linked, alone, shown)
+    places <- place_nodes(linked, alone, shown)
+    nodes <- places[!places$bend, ]
 
     # Names are printed so large that the widest row of them fits a page.
     wide <- diff(range(nodes$x - nodes$width / 2, nodes$x + nodes$width / 2))
     high <- diff(range(nodes$y)) + 1
     size <- max(1.5, min(3.2, 3.2 * 90 / wide))
     box <- 0.018 * high * size / 3.2
-    arrows <- arrows_between(shown, nodes, box)
+    arrows <- route_arrows(shown, places, box)
     caption <- c(
         if (nrow(edges) > nrow(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"),
         if (length(dag) > nrow(nodes)) paste0(length(dag) - nrow(nodes), " of ", length(dag),
             " features without an edge here are not drawn"))
 
     ggplot2::ggplot() +
-        ggplot2::geom_segment(ggplot2::aes(.data$x, .data$y, xend = .data$xend, yend = .data$yend,
-            colour = .data$effect, linewidth = abs(.data$weight)), arrows,
+        ggplot2::geom_path(ggplot2::aes(.data$x, .data$y, group = .data$edge, colour = .data$effect,
+            linewidth = abs(.data$weight)), arrows,
             arrow = grid::arrow(length = grid::unit(0.6 * size, "mm"), type = "closed"),
-            linejoin = "mitre", alpha = 0.75, key_glyph = key_line) +
+            linejoin = "round", alpha = 0.75, key_glyph = key_line) +
         ggplot2::geom_label(ggplot2::aes(.data$x, .data$y, label = .data$name), nodes, size = size,
             fill = "white", label.size = 0.2, label.padding = grid::unit(0.35 * size, "mm")) +
         sign_scale() +
@@ -75,10 +76,13 @@ bare_theme <- function() {
 
 # x in characters, y in rows. Every connected part is laid out in layers, from causes down to effects
 # (Sugiyama); the parts are set in lines like words, the largest first; features without edges follow.
+# An edge over several layers has a place of its own in each of them (`bend`), so that it does not run
+# behind a label; `key` is the name of a feature, or the number of the edge and the layer.
 place_nodes <- function(linked, alone, edges) {
     blocks <- list()
     if (length(linked) > 0L) {
-        graph <- igraph::graph_from_data_frame(edges[c("from", "to")], directed = TRUE,
+        rows <- data.frame(edges[c("from", "to")], edge = seq_len(nrow(edges)))
+        graph <- igraph::graph_from_data_frame(rows, directed = TRUE,
             vertices = data.frame(name = linked))
         parts <- igraph::components(graph, mode = "weak")
         for (part in order(-parts$csize)) {
@@ -87,7 +91,7 @@ place_nodes <- function(linked, alone, edges) {
         }
     }
     blocks <- c(blocks, lapply(alone, function(name) {
-        data.frame(name = name, x = 0, y = 0, width = label_width(name))
+        data.frame(key = name, name = name, x = 0, y = 0, width = label_width(name), bend = FALSE)
     }))
     set_in_lines(blocks)
 }
@@ -96,9 +100,17 @@ label_width <- function(name) nchar(name) + 3
 
 place_part <- function(graph) {
     name <- igraph::vertex_attr(graph, "name")
-    at <- igraph::layout_with_sugiyama(graph, hgap = 1, vgap = 1, maxiter = 200)$layout
-    nodes <- data.frame(name = name, x = at[, 1L] * stats::median(label_width(name)),
-        y = match(at[, 2L], sort(unique(at[, 2L]))) - 1, width = label_width(name))
+    drawn <- igraph::layout_with_sugiyama(graph, hgap = 1, vgap = 1, maxiter = 200)
+    at <- rbind(drawn$layout, drawn$layout.dummy)
+    layer <- match(at[, 2L], sort(unique(at[, 2L]))) - 1
+    extended <- drawn$extd_graph
+    edge <- igraph::edge_attr(graph, "edge")[igraph::edge_attr(extended, "orig")]
+    ends <- igraph::as_edgelist(extended, names = FALSE)
+    bends <- seq_len(nrow(at))[-seq_along(name)]
+    key <- c(name, bend_key(edge[match(bends, ends[, 1L])], layer[bends]))
+    nodes <- data.frame(key = key, name = c(name, rep(NA, length(bends))),
+        x = at[, 1L] * stats::median(label_width(name)), y = layer,
+        width = c(label_width(name), rep(3, length(bends))), bend = seq_along(key) %in% bends)
     for (layer in unique(nodes$y)) {
         row <- which(nodes$y == layer)
         nodes$x[row] <- spread(nodes$x[row], nodes$width[row])
@@ -139,19 +151,29 @@ set_in_lines <- function(blocks) {
     do.call(rbind, blocks)
 }
 
-# Segments from the border of one label to that of the other; `box` is half a label's height.
-arrows_between <- function(edges, nodes, box) {
-    from <- match(edges$from, nodes$name)
-    to <- match(edges$to, nodes$name)
-    dx <- nodes$x[to] - nodes$x[from]
-    dy <- nodes$y[to] - nodes$y[from]
-    inside <- function(node, margin) {
-        pmin(ifelse(dx == 0, Inf, (nodes$width[node] / 2 - 0.5) / abs(dx)),
-            ifelse(dy == 0, Inf, box * margin / abs(dy)), 0.45)
-    }
-    leave <- inside(from, 1)
-    arrive <- inside(to, 1.3)
-    data.frame(edges, x = nodes$x[from] + leave * dx, y = nodes$y[from] + leave * dy,
-        xend = nodes$x[to] - arrive * dx, yend = nodes$y[to] - arrive * dy,
-        effect = sign_label(edges$sign))
+bend_key <- function(edge, layer) sprintf("edge %d in layer %d", as.integer(edge), as.integer(layer))
+
+# Paths from the border of one label to that of the other, through the bends between; `box` is half a
+# label's height.
+route_arrows <- function(edges, places, box) {
+    none <- data.frame(x = numeric(), y = numeric(), edge = integer(), weight = numeric(), effect = sign_label(0)[0L])
+    do.call(rbind, c(list(none), lapply(seq_len(nrow(edges)), function(e) {
+        from <- places[match(edges$from[e], places$key), ]
+        to <- places[match(edges$to[e], places$key), ]
+        bends <- places[startsWith(places$key, paste0("edge ", e, " in layer ")) & places$bend, ]
+        bends <- bends[order(bends$y, decreasing = from$y > to$y), ]
+        x <- c(from$x, bends$x, to$x)
+        y <- c(from$y, bends$y, to$y)
+        n <- length(x)
+        leave <- within_label(from, x[2L] - x[1L], y[2L] - y[1L], box)
+        arrive <- within_label(to, x[n - 1L] - x[n], y[n - 1L] - y[n], 1.3 * box)
+        x[c(1L, n)] <- c(x[1L] + leave * (x[2L] - x[1L]), x[n] + arrive * (x[n - 1L] - x[n]))
+        y[c(1L, n)] <- c(y[1L] + leave * (y[2L] - y[1L]), y[n] + arrive * (y[n - 1L] - y[n]))
+        data.frame(x = x, y = y, edge = e, weight = edges$weight[e], effect = sign_label(edges$sign[e]))
+    })))
+}
+
+# The part of the way from the middle of a label to dx, dy that is inside of it.
+within_label <- function(label, dx, dy, box) {
+    min(if (dx == 0) Inf else (label$width / 2 - 0.5) / abs(dx), if (dy == 0) Inf else box / abs(dy), 0.45)
 }

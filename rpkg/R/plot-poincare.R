@@ -8,23 +8,25 @@
 #' @param dag the graph whose edges are drawn, as for [cape_compare()]; that of `x` by default.
 #' @param max.edges how many edges to draw, the strongest first.
 #' @param labels how many of the most general features with edges to name.
+#' @param colour.by what colours the points: `NULL` for generality, the name of a column of `rowData(x)`, or
+#'   a vector with a value for every feature.
 #' @return A ggplot.
 #' @examples
 #' truth <- cape_simulate_dag(12, seed = 1)
 #' cape_plot_poincare(cape_embed_dag(truth, HyperbolicParam(dims = 8L), seed = 1), truth)
 #' @export
-cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L) {
+cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, colour.by = NULL) {
     embedding <- the_embedding(x)
     check_number(max.edges, "max.edges", 0, integer = TRUE)
     check_number(labels, "labels", 0, integer = TRUE)
-    if (is.null(dag) && !is(x, "CapeEmbedding")) {
-        dag <- cape_dag(x)
-    }
-    edges <- if (is.null(dag)) NULL else as.data.frame(cape_edges(as_dag(dag, "dag")))
+    dag <- graph_of(x, dag)
+    edges <- if (is.null(dag)) NULL else as.data.frame(cape_edges(dag))
+    colour <- point_colour(x, embedding, colour.by)
     # Features without edges lie anywhere: they neither turn the picture nor are they named.
     linked <- if (NROW(edges) > 0L) embedding@features %in% c(edges$from, edges$to)
         else rep(TRUE, length(embedding@features))
     points <- disk_points(embedding, linked)
+    points$colour <- colour$values
     shown <- utils::head(edges, max.edges)
     caption <- c(
         if (ncol(embedding@poincare) > 2L) paste0("radius: |e| in ", ncol(embedding@poincare),
@@ -40,42 +42,83 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L) {
     if (!is.null(paths)) {
         plot <- plot + ggplot2::geom_path(
             ggplot2::aes(.data$x, .data$y, group = .data$edge, colour = .data$effect), paths,
-            linewidth = 0.35, alpha = 0.5, key_glyph = key_line,
+            linewidth = 0.35, alpha = if (nrow(shown) > 60L) 0.3 else 0.5, key_glyph = key_line,
             arrow = grid::arrow(length = grid::unit(1.6, "mm"), type = "closed")) + sign_scale()
     }
     plot +
         ggplot2::geom_segment(ggplot2::aes(.data$x, .data$y, xend = .data$label_x,
             yend = .data$label_y), names, colour = "grey60", linewidth = 0.2) +
-        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$generality), points, shape = 21,
-            size = 2.4, stroke = 0.3) +
+        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour), points, shape = 21,
+            size = point_size(nrow(points)), stroke = 0.25) +
         ggplot2::geom_label(ggplot2::aes(.data$label_x, .data$label_y, label = .data$name), names,
             size = 2.7, label.size = 0, fill = grDevices::adjustcolor("white", 0.85),
             label.padding = grid::unit(0.4, "mm")) +
-        ggplot2::scale_fill_viridis_c("generality", option = "C") +
+        colour$scale +
         ggplot2::coord_equal(xlim = c(-1.15, 1.15) * rim, ylim = c(-1.05, 1.05) * rim) +
         ggplot2::labs(x = NULL, y = NULL, caption = paste(caption, collapse = "; ")) +
         bare_theme()
 }
 
-# Rows: name, x, y, generality. With more than two coordinates, the angle is that of the projection on
-# the two directions along which the points differ most.
+# Many points are drawn smaller.
+point_size <- function(n) max(0.8, min(2.4, 24 / sqrt(n)))
+
+# What colours the points, and its scale: generality, a column of rowData(x), or given values.
+point_colour <- function(x, embedding, colour.by) {
+    title <- "generality"
+    values <- unname(embedding@generality)
+    if (is.character(colour.by) && length(colour.by) == 1L && length(embedding@features) != 1L) {
+        title <- colour.by
+        if (!is(x, "SummarizedExperiment") || !title %in% names(SummarizedExperiment::rowData(x))) {
+            cape_error("'colour.by' is ", quoted(title), "; it must be a column of rowData(x), or values for ",
+                count_of(length(embedding@features), "feature"))
+        }
+        values <- SummarizedExperiment::rowData(x)[[title]][cape_result(x)@rows]
+    } else if (!is.null(colour.by)) {
+        title <- "colour.by"
+        values <- if (is.null(names(colour.by))) colour.by else colour.by[embedding@features]
+    }
+    if (!is.atomic(values) && !is.factor(values) || length(values) != length(embedding@features)) {
+        cape_error("'colour.by' has ", count_of(length(values), "value"), "; it must have one for each of ",
+            count_of(length(embedding@features), "feature"))
+    }
+    scale <- if (is.numeric(values)) {
+        list(ggplot2::scale_fill_viridis_c(title, option = "C", na.value = "grey85",
+            breaks = function(limits) pretty(limits, 3L)),
+            ggplot2::guides(fill = ggplot2::guide_colourbar(barwidth = grid::unit(32, "mm"),
+                barheight = grid::unit(3, "mm"), order = 1L)))
+    } else {
+        list(ggplot2::scale_fill_brewer(title, palette = "Set2", na.value = "grey85"),
+            ggplot2::guides(fill = ggplot2::guide_legend(override.aes = list(size = 3), order = 1L)))
+    }
+    list(values = if (is.numeric(values)) as.numeric(values) else factor(values), scale = scale)
+}
+
+# Rows: name, x, y, generality.
 disk_points <- function(embedding, linked) {
-    e <- embedding@poincare
-    norm <- sqrt(rowSums(e^2))
-    flat <- if (ncol(e) < 2L) cbind(e, 0) else if (ncol(e) == 2L) e else main_plane(e, linked)
-    length <- sqrt(rowSums(flat^2))
-    stretch <- ifelse(length > 0, norm / length, 0)
-    data.frame(name = embedding@features, x = flat[, 1L] * stretch, y = flat[, 2L] * stretch,
+    flat <- flatten(embedding@poincare, linked, 2L)
+    data.frame(name = embedding@features, x = flat[, 1L], y = flat[, 2L],
         generality = unname(embedding@generality))
 }
 
-main_plane <- function(e, linked) {
+# Points of the ball in 2 or 3 dimensions, with their norms: with more coordinates than that, the
+# direction is that of the projection on those along which the points differ most.
+flatten <- function(e, linked, dims) {
+    if (ncol(e) <= dims) {
+        return(cbind(e, matrix(0, nrow(e), dims - ncol(e))))
+    }
+    norm <- sqrt(rowSums(e^2))
+    flat <- main_directions(e, linked, dims)
+    length <- sqrt(rowSums(flat^2))
+    flat * ifelse(length > 0 & norm > 0, norm / length, 0)
+}
+
+main_directions <- function(e, linked, dims) {
     e <- sweep(e, 2L, colMeans(e[linked, , drop = FALSE]))
-    axes <- svd(e[linked, , drop = FALSE], nu = 0L, nv = 2L)$v
+    axes <- svd(e[linked, , drop = FALSE], nu = 0L, nv = dims)$v
     # The sign of a singular vector is arbitrary: its largest part is made positive.
     turn <- apply(axes, 2L, function(v) if (v[which.max(abs(v))] < 0) -1 else 1)
     flat <- e %*% (axes * rep(turn, each = nrow(axes)))
-    if (ncol(flat) < 2L) cbind(flat, 0) else flat
+    cbind(flat, matrix(0, nrow(flat), dims - ncol(flat)))
 }
 
 # Circles at whole steps of the Euclidean radius, and the rim of the disk.

@@ -286,6 +286,127 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// core_scores
+Rcpp::List core_scores(const arma::mat& q, const arma::mat& k, const arma::mat& phi_m, const arma::mat& phi_n, const arma::mat& sd_m, const arma::mat& sd_n);
+RcppExport SEXP _capeOmics_core_scores(SEXP qSEXP, SEXP kSEXP, SEXP phi_mSEXP, SEXP phi_nSEXP, SEXP sd_mSEXP, SEXP sd_nSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const arma::mat& >::type q(qSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type k(kSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type phi_m(phi_mSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type phi_n(phi_nSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type sd_m(sd_mSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type sd_n(sd_nSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_scores(q, k, phi_m, phi_n, sd_m, sd_n));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_envelope
+Rcpp::List core_envelope(const arma::mat& q, const arma::mat& k, const Rcpp::NumericVector& distance, const Rcpp::NumericVector& norm_m, const Rcpp::NumericVector& norm_n, double scale);
+RcppExport SEXP _capeOmics_core_envelope(SEXP qSEXP, SEXP kSEXP, SEXP distanceSEXP, SEXP norm_mSEXP, SEXP norm_nSEXP, SEXP scaleSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const arma::mat& >::type q(qSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type k(kSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type norm_m(norm_mSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type norm_n(norm_nSEXP);
+    Rcpp::traits::input_parameter< double >::type scale(scaleSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_envelope(q, k, distance, norm_m, norm_n, scale));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_accuracy
+Rcpp::NumericVector core_accuracy(const Rcpp::NumericVector& sd_m, const Rcpp::NumericVector& sd_n);
+RcppExport SEXP _capeOmics_core_accuracy(SEXP sd_mSEXP, SEXP sd_nSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type sd_m(sd_mSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type sd_n(sd_nSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_accuracy(sd_m, sd_n));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_margin
+double core_margin(const arma::mat& covariance, const Rcpp::NumericVector& phi_m, const Rcpp::NumericVector& phi_n);
+RcppExport SEXP _capeOmics_core_margin(SEXP covarianceSEXP, SEXP phi_mSEXP, SEXP phi_nSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const arma::mat& >::type covariance(covarianceSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type phi_m(phi_mSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type phi_n(phi_nSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_margin(covariance, phi_m, phi_n));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_average_bias
+Rcpp::NumericVector core_average_bias(int repeats, const arma::mat& q, const arma::mat& k, const Rcpp::NumericVector& phi_m, const Rcpp::NumericVector& phi_n, double sd, int n, const Rcpp::CharacterVector& settings);
+RcppExport SEXP _capeOmics_core_average_bias(SEXP repeatsSEXP, SEXP qSEXP, SEXP kSEXP, SEXP phi_mSEXP, SEXP phi_nSEXP, SEXP sdSEXP, SEXP nSEXP, SEXP settingsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< int >::type repeats(repeatsSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type q(qSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type k(kSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type phi_m(phi_mSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type phi_n(phi_nSEXP);
+    Rcpp::traits::input_parameter< double >::type sd(sdSEXP);
+    Rcpp::traits::input_parameter< int >::type n(nSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_average_bias(repeats, q, k, phi_m, phi_n, sd, n, settings));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_hoeffding
+double core_hoeffding(const arma::mat& q, const arma::mat& k, double epsilon, double n);
+RcppExport SEXP _capeOmics_core_hoeffding(SEXP qSEXP, SEXP kSEXP, SEXP epsilonSEXP, SEXP nSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const arma::mat& >::type q(qSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type k(kSEXP);
+    Rcpp::traits::input_parameter< double >::type epsilon(epsilonSEXP);
+    Rcpp::traits::input_parameter< double >::type n(nSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_hoeffding(q, k, epsilon, n));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_distances
+arma::mat core_distances(const arma::mat& hyperboloid);
+RcppExport SEXP _capeOmics_core_distances(SEXP hyperboloidSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const arma::mat& >::type hyperboloid(hyperboloidSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_distances(hyperboloid));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_compare_embedding
+Rcpp::List core_compare_embedding(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, const arma::mat& distances, const Rcpp::NumericVector& radius);
+RcppExport SEXP _capeOmics_core_compare_embedding(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP distancesSEXP, SEXP radiusSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< int >::type n(nSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type from(fromSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type to(toSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type weight(weightSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type distances(distancesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type radius(radiusSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_compare_embedding(n, from, to, weight, distances, radius));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_path_strengths
+arma::mat core_path_strengths(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight);
+RcppExport SEXP _capeOmics_core_path_strengths(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< int >::type n(nSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type from(fromSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type to(toSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type weight(weightSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_path_strengths(n, from, to, weight));
+    return rcpp_result_gen;
+END_RCPP
+}
 
 static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_attend", (DL_FUNC) &_capeOmics_core_attend, 9},
@@ -312,6 +433,15 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_simulate_dag", (DL_FUNC) &_capeOmics_core_simulate_dag, 2},
     {"_capeOmics_core_simulate_data", (DL_FUNC) &_capeOmics_core_simulate_data, 6},
     {"_capeOmics_core_simulate_counts", (DL_FUNC) &_capeOmics_core_simulate_counts, 4},
+    {"_capeOmics_core_scores", (DL_FUNC) &_capeOmics_core_scores, 6},
+    {"_capeOmics_core_envelope", (DL_FUNC) &_capeOmics_core_envelope, 6},
+    {"_capeOmics_core_accuracy", (DL_FUNC) &_capeOmics_core_accuracy, 2},
+    {"_capeOmics_core_margin", (DL_FUNC) &_capeOmics_core_margin, 3},
+    {"_capeOmics_core_average_bias", (DL_FUNC) &_capeOmics_core_average_bias, 8},
+    {"_capeOmics_core_hoeffding", (DL_FUNC) &_capeOmics_core_hoeffding, 4},
+    {"_capeOmics_core_distances", (DL_FUNC) &_capeOmics_core_distances, 1},
+    {"_capeOmics_core_compare_embedding", (DL_FUNC) &_capeOmics_core_compare_embedding, 6},
+    {"_capeOmics_core_path_strengths", (DL_FUNC) &_capeOmics_core_path_strengths, 4},
     {NULL, NULL, 0}
 };
 

@@ -396,6 +396,14 @@ BOOST_AUTO_TEST_CASE(k_hops_equal_enumeration) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(strengths_are_shares_of_the_largest_weight_above_one) {
+  const Digraph small(3, {{0, 1, -0.5}, {1, 2, 0.25}}), large(3, {{0, 1, -4}, {1, 2, 1}});
+  BOOST_TEST((cape::strengths(small) == Digraph(3, {{0, 1, 0.5}, {1, 2, 0.25}})));
+  BOOST_TEST((cape::strengths(large) == Digraph(3, {{0, 1, 1}, {1, 2, 0.25}})));
+  const Digraph far(3, {{0, 1, 1e300}, {1, 2, 1e-300}}); // edges do not vanish
+  BOOST_TEST(cape::strengths(far).edges().size() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(weights_above_one_count_as_one) {
   const Digraph g(3, {{0, 1, -5}, {1, 2, 0.5}});
   BOOST_TEST(best_path_strengths(g)(0, 1) == 1.0);

@@ -182,6 +182,7 @@ EmbedOptions options_for(Objective objective, std::int64_t d) {
   o.objective = objective;
   o.dims = d;
   o.temperature = objective == Objective::soft ? 0.5 : 1;
+  o.level_spread = 0.4;
   o.generality_weight = 0.3;
   return o;
 }

@@ -41,6 +41,49 @@ test_that("labels of a layer do not overlap, and a large graph shows its stronge
     }
 })
 
+test_that("pictures of the embedding colour points, and draw with and without edges", {
+    truth <- cape_simulate_dag(12, seed = 1)
+    x <- cape_simulate_data(truth, 100, mechanism = "linear", seed = 2)
+    sce <- suppressWarnings(cape_fit(x, dag = quick_dag(), embed = quick_embed(), seed = 1, verbose = FALSE))
+    rowData(sce)$kind <- rep(c("a", "b"), 6)
+    plots <- list(ball = cape_plot_ball(sce), radius = cape_plot_radius(sce), strength = cape_plot_strength(sce),
+        kinds = cape_plot_poincare(sce, colour.by = "kind"), values = cape_plot_ball(sce, colour.by = 1:12),
+        alone = cape_plot_ball(cape_result(sce)@embedding), few = cape_plot_strength(sce, max.pairs = 2L))
+    for (name in names(plots)) {
+        expect_s3_class(plots[[name]], "ggplot")
+        expect_silent(drawn <- draws(plots[[name]]))
+        expect_true(drawn, info = name)
+    }
+    expect_error(cape_plot_poincare(sce, colour.by = "nothing"), "'colour.by' is 'nothing'")
+    expect_error(cape_plot_radius(sce, colour.by = 1:3), "has 3 values")
+    skip_if(requireNamespace("plotly", quietly = TRUE))
+    expect_error(cape_plot_ball(sce, interactive = TRUE), "needs package plotly")
+})
+
+test_that("a geodesic of the ball has the length of its distance, and norms survive flattening", {
+    a <- c(0.5, 0.3, -0.1)
+    b <- c(-0.4, 0.6, 0.2)
+    path <- capeOmics:::ball_geodesic(a, b, 50)
+    steps <- vapply(1:49, function(i) capeOmics:::ball_distance(path[i, ], path[i + 1, ]), 0)
+    expect_equal(sum(steps), capeOmics:::ball_distance(a, b))
+    e <- matrix(runif(40, -0.3, 0.3), 8)
+    for (dims in 2:3) {
+        expect_equal(rowSums(capeOmics:::flatten(e, rep(TRUE, 8), dims)^2), rowSums(e^2))
+    }
+})
+
+test_that("an edge over several layers is drawn around the labels between", {
+    chain <- matrix(0, 3, 3, dimnames = rep(list(letters[1:3]), 2))
+    chain["a", "b"] <- chain["b", "c"] <- 1
+    chain["a", "c"] <- 0.5
+    paths <- cape_plot_dag(chain)$layers[[1]]$data
+    long <- paths[paths$weight == 0.5, ]
+    expect_identical(nrow(long), 3L)
+    labels <- cape_plot_dag(chain)$layers[[2]]$data
+    middle <- labels[labels$name == "b", ]
+    expect_gt(abs(long$x[2] - middle$x), middle$width / 2)
+})
+
 test_that("an edge in the disk is a geodesic: its points add up to the distance of its ends", {
     a <- c(0.5, 0.3)
     b <- c(-0.4, 0.6)
