@@ -20,6 +20,11 @@ setClass("DagParam", contains = "CapeParam")
 setClass("HyperbolicParam", contains = "CapeParam")
 setClass("RotaryParam", contains = "CapeParam")
 
+#' @rdname cape_knowledge
+#' @slot values a named list: the arguments of [cape_knowledge()], in a standard form.
+#' @exportClass CapeKnowledge
+setClass("CapeKnowledge", representation(values = "list"))
+
 setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 
 #' A weighted causal graph

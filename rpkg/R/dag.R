@@ -2,8 +2,8 @@
 #'
 #' @inheritParams cape_fit
 #' @param param a [DagParam()].
-#' @param ... further arguments: `assay.type`, `subset.row`, `num.threads` and `verbose`, as of
-#'   [cape_fit()].
+#' @param ... further arguments: `assay.type`, `subset.row`, `num.threads`, `verbose`, `knowledge`, `batch`,
+#'   `perturbation` and `cell.weights`, as of [cape_fit()].
 #' @return A [CapeDag-class], the same graph as [cape_fit()] learns with this seed.
 #' @seealso [cape_embed_dag()] for Step II, [cape_prune()], [cape_compare()]
 #' @examples
@@ -18,16 +18,18 @@ cape_learn_dag <- function(x, param = DagParam(), seed = NULL, ...) {
 }
 
 learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.threads = 1L,
-                      verbose = interactive()) {
+                      verbose = interactive(), knowledge = NULL, batch = NULL, perturbation = NULL,
+                      cell.weights = NULL) {
     check_class(param, "DagParam", "param")
     check_flag(verbose, "verbose")
     seed <- run_seed(seed)
     input <- cape_as_input(x, assay.type, subset.row, param, verbose)
+    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     result <- with_progress(verbose && say_start(input$values, chosen), function(progress) {
-        core_learn_dag(input$values, chosen, progress)
+        core_learn_dag(input$values, prior, chosen, progress)
     })
-    dag <- new_dag(result, rownames(input$values), param, seed)
+    dag <- new_dag(result, rownames(input$values), param, seed, prior$required)
     repeat_warnings(dag)
     dag
 }
@@ -36,7 +38,7 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
 #'
 #' The weights before pruning are kept, so another threshold costs no new fit. The result is always
 #' acyclic: where edges above the threshold form a cycle, the weakest of them go, and are counted. Of a
-#' refined fit the tests are left out, and the weights alone decide.
+#' refined fit the tests are left out, and the weights alone decide. Edges that `knowledge` required stay.
 #'
 #' @param x a [CapeFit-class], a [CapeDag-class], or a SingleCellExperiment from [cape_fit()].
 #' @param tau edges with an absolute weight of at most `tau` are cut.
@@ -57,7 +59,17 @@ cape_prune <- function(x, tau) {
     }
     unknown <- dag@sign == 0
     signed <- abs(dag@weights) * ifelse(unknown, 1, dag@sign)
-    result <- core_prune(unname(signed), tau)
+    required <- dag@info$required
+    if (length(required) > 0L) {
+        least <- max(tau, 1e-6)
+        kept <- ifelse(signed[required] < 0, pmin(signed[required], -least), pmax(signed[required], least))
+        signed[required] <- .Machine$double.xmax # stronger than all others: cycles are broken elsewhere
+        result <- core_prune(unname(signed), tau)
+        at <- match(paste(required[, 1L], required[, 2L]), paste(result$from, result$to))
+        result$weight[at] <- kept
+    } else {
+        result <- core_prune(unname(signed), tau)
+    }
     info <- result$info
     dag@adjacency <- edges_to_matrix(result, dag@features)
     dag@order <- dag@features[result$order]
@@ -72,7 +84,7 @@ cape_prune <- function(x, tau) {
 
 # Making ------------------------------------------------------------------------------------------
 
-new_dag <- function(result, features, param = NULL, seed = NA_integer_) {
+new_dag <- function(result, features, param = NULL, seed = NA_integer_, required = NULL) {
     square <- function(x) {
         if (length(x) == 0L) return(matrix(0, 0L, 0L))
         dimnames(x) <- list(features, features)
@@ -93,7 +105,8 @@ new_dag <- function(result, features, param = NULL, seed = NA_integer_) {
             S4Vectors::DataFrame(row.names = features)
         },
         constant = features[result$constant],
-        warnings = name_columns(as.character(result$warnings), features), info = result$info,
+        warnings = name_columns(as.character(result$warnings), features),
+        info = c(result$info, list(required = required)),
         param = param, seed = seed)
 }
 

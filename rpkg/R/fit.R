@@ -27,6 +27,14 @@
 #'   random numbers are left alone.
 #' @param num.threads number of threads; `NULL`: as many as this process may use.
 #' @param verbose show progress.
+#' @param knowledge what is known of the graph: see [cape_knowledge()].
+#' @param batch the batch (donor, plate) of every cell, or the name of a column of `colData(x)`. Features are
+#'   centred within each batch, so that differences of level between batches cause no edges.
+#' @param perturbation which feature was perturbed in every cell (names; `NA` and names that are no
+#'   features: none), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
+#'   where a cell has several. Where a feature was set from outside its own equation is left out; its
+#'   effects count.
+#' @param cell.weights the weight of every cell in the fit, or the name of a column of `colData(x)`.
 #' @return `cape_calculate()`: a [CapeFit-class]. `cape_fit()`: `x` (a matrix is wrapped in a
 #' SingleCellExperiment first) with
 #' * `rowPair(x, name)`: the edges, from the cause to the effect, with `weight` and `sign`;
@@ -44,13 +52,15 @@
 #' @export
 cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                      embed = HyperbolicParam(), rotary = RotaryParam(), name = "CAPE", seed = NULL,
-                     num.threads = 1L, verbose = interactive()) {
+                     num.threads = 1L, verbose = interactive(), knowledge = NULL, batch = NULL,
+                     perturbation = NULL, cell.weights = NULL) {
     check_string(name, "name")
     # Before the work: a result that cannot be stored would be lost.
     experiment <- as_experiment(x, assay.type)
     SummarizedExperiment::rowData(experiment)[[name]] <- NULL
     fit <- cape_calculate(x, assay.type = assay.type, subset.row = subset.row, dag = dag,
-        embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose)
+        embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose,
+        knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights)
     store_fit(experiment, fit, name)
 }
 
@@ -58,24 +68,26 @@ cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
 #' @export
 cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                            embed = HyperbolicParam(), rotary = RotaryParam(), seed = NULL,
-                           num.threads = 1L, verbose = interactive()) {
+                           num.threads = 1L, verbose = interactive(), knowledge = NULL,
+                           batch = NULL, perturbation = NULL, cell.weights = NULL) {
     check_class(dag, "DagParam", "dag")
     check_class(embed, "HyperbolicParam", "embed")
     check_class(rotary, "RotaryParam", "rotary")
     check_flag(verbose, "verbose")
     seed <- run_seed(seed)
     input <- cape_as_input(x, assay.type, subset.row, dag, verbose)
+    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
     chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
     heard <- verbose && say_start(input$values, chosen)
     started <- proc.time()[["elapsed"]]
-    result <- with_progress(heard, function(progress) core_fit(input$values, chosen, progress))
+    result <- with_progress(heard, function(progress) core_fit(input$values, prior, chosen, progress))
     if (verbose) {
         say("Done in ", round(proc.time()[["elapsed"]] - started, 1), " seconds.")
     }
 
     features <- rownames(input$values)
     fit <- new("CapeFit",
-        dag = new_dag(result$dag, features, dag, seed),
+        dag = new_dag(result$dag, features, dag, seed, prior$required),
         embedding = new_embedding(result$embedding, features, embed, seed),
         angles = result$angles, rotary = rotary, rows = input$rows, input = input$input, seed = seed,
         versions = run_versions())

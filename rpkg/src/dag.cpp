@@ -13,6 +13,13 @@ arma::mat square(Fill fill, int64_t n, const cape_dag *dag) {
   return out;
 }
 
+std::vector<int64_t> zero_based(const Rcpp::IntegerVector &numbers) {
+  std::vector<int64_t> out;
+  for (const int number : numbers)
+    out.push_back(int64_t{number} - 1);
+  return out;
+}
+
 } // namespace
 
 Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
@@ -66,14 +73,46 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
   return out;
 }
 
+void capeomics::make_prior(Prior &out, const Rcpp::List &known) {
+  check(cape_prior_new(out.out()));
+  cape_prior *prior = out.get();
+  const auto pairs = [&](const char *name, auto add) {
+    const Rcpp::IntegerMatrix table = known[name];
+    const std::vector<int64_t> first = zero_based(table(Rcpp::_, 0)),
+                               second = zero_based(table(Rcpp::_, 1));
+    check(add(prior, first.data(), second.data(), table.nrow()));
+  };
+  const auto columns = [&](const char *name, auto add) {
+    const std::vector<int64_t> column = zero_based(known[name]);
+    check(add(prior, column.data(), static_cast<int64_t>(column.size())));
+  };
+  pairs("required", cape_prior_require);
+  pairs("forbidden", cape_prior_forbid);
+  pairs("perturbed", cape_prior_perturb);
+  columns("roots", cape_prior_roots);
+  columns("leaves", cape_prior_leaves);
+  columns("regulators", cape_prior_regulators);
+  columns("tiers", cape_prior_tiers);
+  columns("batch", cape_prior_batches);
+  const Rcpp::NumericVector weights = known["weights"];
+  check(cape_prior_row_weights(prior, weights.begin(), weights.size()));
+  const arma::mat penalty = known["penalty"];
+  if (!penalty.is_empty()) {
+    const cape_matrix_view factor = view(penalty);
+    check(cape_prior_penalty(prior, &factor));
+  }
+}
+
 // assay: features x cells.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List core_learn_dag(const arma::mat &assay, const Rcpp::CharacterVector &settings,
-                          SEXP progress) {
+Rcpp::List core_learn_dag(const arma::mat &assay, const Rcpp::List &known,
+                          const Rcpp::CharacterVector &settings, SEXP progress) {
   const Options options(settings, progress);
   const cape_matrix_view x = table_view(assay);
+  Prior prior;
+  make_prior(prior, known);
   Dag dag;
-  check(cape_dag_learn(dag.out(), &x, options.get()));
+  check(cape_dag_learn_with(dag.out(), &x, prior.get(), options.get()));
   return dag_to_list(dag.get());
 }
 

@@ -5,12 +5,15 @@ using namespace capeomics;
 
 // assay: features x cells.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List core_fit(const arma::mat &assay, const Rcpp::CharacterVector &settings, SEXP progress) {
+Rcpp::List core_fit(const arma::mat &assay, const Rcpp::List &known,
+                    const Rcpp::CharacterVector &settings, SEXP progress) {
   using Rcpp::_;
   const Options options(settings, progress);
   const cape_matrix_view x = table_view(assay);
+  Prior prior;
+  make_prior(prior, known);
   Result result;
-  check(cape_fit(result.out(), &x, options.get()));
+  check(cape_fit_with(result.out(), &x, prior.get(), options.get()));
   const cape_dag *dag = nullptr;
   const cape_embedding *embedding = nullptr;
   check(cape_result_dag(&dag, result.get()));

@@ -32,6 +32,7 @@ private:
 using Dag = Handle<cape_dag, cape_dag_free>;
 using Embedding = Handle<cape_embedding, cape_embedding_free>;
 using Result = Handle<cape_result, cape_result_free>;
+using Prior = Handle<cape_prior, cape_prior_free>;
 
 // The core's options, set from a named character vector, and R's side of the progress callback:
 // it looks for an interrupt and, if `progress` is a function, calls it. No R error or interrupt may
@@ -64,6 +65,9 @@ inline cape_matrix_view table_view(const arma::mat &assay) {
 // A graph on n nodes from the 1-based ends of its edges.
 void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
                 const Rcpp::NumericVector &weight);
+
+// What is known before Step I, from the list that prior_of() makes (numbers from 1).
+void make_prior(Prior &out, const Rcpp::List &known);
 
 // Everything that a handle knows, as plain R data.
 Rcpp::List dag_to_list(const cape_dag *dag);

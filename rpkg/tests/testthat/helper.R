@@ -12,6 +12,8 @@ quick_fit <- function(x, ..., dag = quick_dag(), embed = quick_embed(), seed = 1
     suppressWarnings(cape_calculate(x, ..., dag = dag, embed = embed, seed = seed, verbose = verbose))
 }
 
+nothing_known <- function(x) capeOmics:::prior_of(x, rownames(x))
+
 # Counts of a few genes in a few cells, dense with names.
 small_counts <- function(genes = 8L, cells = 30L, seed = 1) {
     old <- if (exists(".Random.seed", globalenv())) get(".Random.seed", globalenv())

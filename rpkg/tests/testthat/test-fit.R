@@ -1,7 +1,7 @@
 test_that("A4: cause and effect keep their places from a 2 x 3 table to the printed edge", {
     # Features x cells in R is cells x features in the core, the same memory.
-    scaling <- capeOmics:::core_learn_dag(rbind(c(1, 2, 3, 4, 5, 6, 7, 8, 9, 12), c(20, 30, 40, 10, 10, 30, 30, 10, 10, 10)),
-        capeOmics:::settings(quick_dag()), NULL)
+    x <- rbind(c(1, 2, 3, 4, 5, 6, 7, 8, 9, 12), c(20, 30, 40, 10, 10, 30, 30, 10, 10, 10))
+    scaling <- capeOmics:::core_learn_dag(x, nothing_known(x), capeOmics:::settings(quick_dag()), NULL)
     expect_equal(scaling$center, c(5.7, 20))
     # A[1, 2] = 1 is gene1 -> gene2, everywhere.
     a <- matrix(c(0, 0, 1, 0), 2, 2, dimnames = rep(list(c("gene1", "gene2")), 2))

@@ -94,7 +94,7 @@ test_that("E6: a fit on one thread starts no other, and one on two starts one", 
         "  most <- before",
         "  settings <- c(capeOmics:::settings(DagParam(epochs = 10L)), capeOmics:::settings(HyperbolicParam(epochs = 50L)),",
         "    capeOmics:::run_settings(1, threads))",
-        "  capeOmics:::core_fit(x, settings, function(...) most <<- max(most, tasks()))",
+        "  capeOmics:::core_fit(x, capeOmics:::prior_of(x, NULL), settings, function(...) most <<- max(most, tasks()))",
         "  most - before",
         "}",
         "cat(extra(1), extra(2) <= 1)")
@@ -103,7 +103,7 @@ test_that("E6: a fit on one thread starts no other, and one on two starts one", 
 
 test_that("an R error in the progress display does not end the fit", {
     settings <- c(capeOmics:::settings(quick_dag()), capeOmics:::settings(quick_embed()), capeOmics:::run_settings(1, 1))
-    result <- capeOmics:::core_fit(unname(chain_data(100)), settings, function(...) stop("no display"))
+    result <- capeOmics:::core_fit(unname(chain_data(100)), nothing_known(chain_data(100)), settings, function(...) stop("no display"))
     expect_named(result, c("dag", "embedding", "angles"))
 })
 
@@ -114,7 +114,7 @@ test_that("the display of progress works from the first call on", {
     x <- matrix(sin((1:60000)^1.5), 60)
     capeOmics:::with_progress(TRUE, function(progress) {
         progress("", 0, 0, NaN, NaN)
-        capeOmics:::core_fit(x, settings, function(...) {
+        capeOmics:::core_fit(x, capeOmics:::prior_of(x, NULL), settings, function(...) {
             tryCatch(progress(...), error = function(e) failed <<- conditionMessage(e))
         })
     })
@@ -125,7 +125,7 @@ test_that("the progress function hears of both steps, with counts that rise", {
     heard <- list()
     settings <- c(capeOmics:::settings(DagParam(epochs = 40L)), capeOmics:::settings(HyperbolicParam()),
         capeOmics:::run_settings(1, 1))
-    capeOmics:::core_fit(unname(chain_data()), settings,
+    capeOmics:::core_fit(unname(chain_data()), nothing_known(chain_data()), settings,
         function(stage, step, total, loss, constraint) heard[[length(heard) + 1]] <<- list(stage, step, total))
     stages <- vapply(heard, `[[`, "", 1)
     expect_true(all(c("dag", "embed") %in% stages))

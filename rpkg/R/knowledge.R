@@ -1,0 +1,239 @@
+#' What is known of the graph
+#'
+#' Knowledge that the graph has to agree with, for [cape_fit()], [cape_calculate()] and
+#' [cape_learn_dag()]. Features are given by name; those of `x` that are not used are left out, with a
+#' message, and names that `x` does not have are an error.
+#'
+#' @param required,forbidden edges that are in the graph whatever the data say, and edges that are not: a
+#'   table with columns `from` and `to` (or whose first two columns are these). Required edges must not
+#'   form a cycle, and `lambda` does not hold them down.
+#' @param tiers a list of character vectors, the earliest tier first, or a vector of numbers (or an ordered
+#'   factor) with the features as names. No edge runs from a later tier to an earlier one; features
+#'   without a tier are free.
+#' @param roots,leaves features without causes, and without effects.
+#' @param regulators the only features that have effects, transcription factors for instance.
+#' @param penalty a matrix of factors of `lambda` (row: cause) with feature names: 2 makes an edge twice as
+#'   dear, 0 free. Edges that it does not name have 1.
+#' @return An object of class `CapeKnowledge`.
+#' @examples
+#' known <- cape_knowledge(forbidden = data.frame(from = "gene3", to = "gene1"),
+#'     tiers = list("gene2", c("gene1", "gene3")))
+#' known
+#' x <- cape_simulate_data(cape_simulate_dag(4, seed = 1), 100, mechanism = "linear", seed = 2)
+#' dag <- cape_learn_dag(x, DagParam(sem = "linear"), seed = 3, knowledge = known)
+#' cape_weights(dag, pruned = FALSE)["gene3", "gene1"]
+#' @export
+cape_knowledge <- function(required = NULL, forbidden = NULL, tiers = NULL, roots = NULL,
+                           leaves = NULL, regulators = NULL, penalty = NULL) {
+    new("CapeKnowledge", values = list(
+        required = as_ends(required, "required"), forbidden = as_ends(forbidden, "forbidden"),
+        tiers = as_tiers(tiers), roots = as_names(roots, "roots"),
+        leaves = as_names(leaves, "leaves"), regulators = as_names(regulators, "regulators"),
+        penalty = as_penalty(penalty)))
+}
+
+#' @rdname cape_knowledge
+#' @param object a `CapeKnowledge`.
+#' @export
+setMethod("show", "CapeKnowledge", function(object) {
+    known <- Filter(function(value) length(value) > 0L, object@values)
+    cat("CapeKnowledge:", if (length(known) == 0L) "nothing is known", "\n")
+    for (name in names(known)) {
+        value <- known[[name]]
+        cat("  ", name, ": ", if (is.matrix(value) && is.character(value)) {
+            some_of(paste(value[, 1L], "->", value[, 2L]))
+        } else if (is.matrix(value)) {
+            paste(nrow(value), "x", ncol(value), "factors")
+        } else if (is.null(names(value))) {
+            some_of(value)
+        } else {
+            some_of(paste0(names(value), " (", value, ")"))
+        }, "\n", sep = "")
+    }
+})
+
+as_ends <- function(x, name) {
+    if (is.null(x)) {
+        return(matrix("", 0L, 2L))
+    }
+    if (is(x, "DataFrame")) x <- as.data.frame(x)
+    if (!(is.data.frame(x) || is.matrix(x)) || ncol(x) < 2L) {
+        cape_error("'", name, "' is ", one_line(x), "; it must be a table with columns 'from' and 'to'")
+    }
+    at <- if (all(c("from", "to") %in% colnames(x))) c("from", "to") else 1:2
+    ends <- cbind(as.character(x[, at[1L]]), as.character(x[, at[2L]]))
+    if (anyNA(ends)) {
+        cape_error("'", name, "' has missing names in row ", which(is.na(ends[, 1L]) | is.na(ends[, 2L]))[1L])
+    }
+    ends
+}
+
+as_names <- function(x, name) {
+    if (is.factor(x)) x <- as.character(x)
+    if (!is.null(x) && (!is.character(x) || anyNA(x))) {
+        cape_error("'", name, "' is ", one_line(x), "; it must hold names of features")
+    }
+    unique(as.character(x))
+}
+
+as_tiers <- function(x) {
+    if (is.null(x)) {
+        return(integer())
+    }
+    if (is.list(x)) {
+        tier <- rep(seq_along(x), lengths(x))
+        names(tier) <- unlist(lapply(x, as_names, "tiers"))
+    } else {
+        tier <- as.integer(if (is.factor(x)) x else match(x, sort(unique(x))))
+        names(tier) <- names(x)
+    }
+    if (length(tier) != length(names(tier)) || anyNA(tier)) {
+        cape_error("'tiers' is ", one_line(x), "; it must be a list of character vectors, or hold a number ",
+            "for every named feature")
+    }
+    twice <- unique(names(tier)[duplicated(names(tier))])
+    if (length(twice) > 0L) {
+        cape_error("'tiers' has ", some_of(quoted(twice)), " more than once")
+    }
+    tier
+}
+
+as_penalty <- function(x) {
+    if (is.null(x)) {
+        return(matrix(0, 0L, 0L))
+    }
+    x <- if (is(x, "Matrix")) as.matrix(x) else x
+    if (!is.matrix(x) || !is.numeric(x) || is.null(rownames(x)) || is.null(colnames(x))) {
+        cape_error("'penalty' is ", one_line(x), "; it must be a matrix of numbers with feature names on ",
+            "both sides")
+    }
+    bad <- which(!is.finite(x) | x < 0)
+    if (length(bad) > 0L) {
+        cape_error("'penalty' has the value ", x[bad[1L]], "; factors are finite and not negative")
+    }
+    x
+}
+
+# For the core -------------------------------------------------------------------------------------
+
+# What is known, as numbers of the features used and of the cells. `all` are the features of x.
+prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL, perturbation = NULL,
+                     cell.weights = NULL) {
+    if (!is.null(knowledge) && !is(knowledge, "CapeKnowledge")) {
+        cape_error("'knowledge' is ", one_line(knowledge), "; make it with cape_knowledge()")
+    }
+    known <- if (is.null(knowledge)) cape_knowledge()@values else knowledge@values
+    named <- c(known$required, known$forbidden, names(known$tiers), known$roots, known$leaves,
+        known$regulators, unlist(dimnames(known$penalty)))
+    strange <- setdiff(named, c(features, all))
+    if (length(strange) > 0L) {
+        cape_error("'knowledge' names ", count_of(length(strange), "feature"), " that 'x' does not have: ",
+            some_of(quoted(strange)))
+    }
+    unused <- setdiff(named, features)
+    if (length(unused) > 0L) {
+        message("Of the features in 'knowledge', ", length(unused), " are not used and left out: ",
+            some_of(quoted(unused)), ".")
+    }
+    ends <- function(edges) {
+        edges <- cbind(match(edges[, 1L], features), match(edges[, 2L], features))
+        edges[stats::complete.cases(edges), , drop = FALSE]
+    }
+    numbers <- function(names) {
+        at <- match(names, features)
+        at[!is.na(at)]
+    }
+    if (length(known$regulators) > 0L && length(numbers(known$regulators)) == 0L) {
+        cape_error("none of the regulators in 'knowledge' is among the features used")
+    }
+    penalty <- matrix(0, 0L, 0L)
+    if (length(known$penalty) > 0L) {
+        penalty <- matrix(1, length(features), length(features))
+        rows <- rownames(known$penalty) %in% features
+        cols <- colnames(known$penalty) %in% features
+        penalty[match(rownames(known$penalty)[rows], features),
+            match(colnames(known$penalty)[cols], features)] <- known$penalty[rows, cols]
+    }
+    tiers <- integer()
+    if (length(known$tiers) > 0L) {
+        tiers <- unname(known$tiers[features])
+        tiers[is.na(tiers)] <- -1L
+    }
+    c(list(required = ends(known$required), forbidden = ends(known$forbidden), tiers = tiers,
+        roots = numbers(known$roots), leaves = numbers(known$leaves),
+        regulators = numbers(known$regulators), penalty = penalty),
+        batch = list(batch_numbers(per_cell(x, batch, "batch"))),
+        weights = list(as_cell_weights(per_cell(x, cell.weights, "cell.weights"))),
+        perturbed = list(perturbed_values(x, perturbation, features, all)))
+}
+
+# A value for every cell, from the name of a colData column or as given.
+per_cell <- function(x, value, name) {
+    if (is.null(value)) {
+        return(NULL)
+    }
+    if (is.character(value) && length(value) == 1L && ncol(x) != 1L) {
+        columns <- if (is(x, "SummarizedExperiment")) names(SummarizedExperiment::colData(x))
+        if (!value %in% columns) {
+            cape_error("'", name, "' is ", dQuote(value, FALSE), "; it must be a column of colData(x)",
+                if (length(columns) > 0L) paste0(" (", some_of(columns), ")"),
+                ", or have a value for each of ", ncol(x), " cells")
+        }
+        value <- SummarizedExperiment::colData(x)[[value]]
+    }
+    if (length(value) != ncol(x)) {
+        cape_error("'", name, "' has ", length(value), " values; it must have one for each of ", ncol(x),
+            " cells, or name a column of colData(x)")
+    }
+    value
+}
+
+batch_numbers <- function(batch) {
+    if (is.null(batch)) {
+        return(integer())
+    }
+    if (anyNA(batch)) {
+        cape_error("'batch' is missing for ", count_of(sum(is.na(batch)), "cell"))
+    }
+    groups <- as.factor(as.character(batch))
+    alone <- names(which(table(groups) < 2L))
+    if (length(alone) > 0L) {
+        cape_error("'batch' ", some_of(quoted(alone)), " has one cell only; each needs at least 2")
+    }
+    as.integer(groups)
+}
+
+as_cell_weights <- function(weights) {
+    if (is.null(weights)) {
+        return(numeric())
+    }
+    if (!is.numeric(weights) || !all(is.finite(weights)) || any(weights < 0)) {
+        cape_error("'cell.weights' must be finite numbers that are not negative")
+    }
+    as.numeric(weights)
+}
+
+# Pairs of cell and feature: features that were set from outside in these cells.
+perturbed_values <- function(x, perturbation, features, all) {
+    none <- matrix(0L, 0L, 2L)
+    if (is.null(perturbation)) {
+        return(none)
+    }
+    if (is.matrix(perturbation) || is(perturbation, "Matrix")) {
+        if (ncol(perturbation) != ncol(x) || is.null(rownames(perturbation))) {
+            cape_error("'perturbation' is a ", nrow(perturbation), " x ", ncol(perturbation),
+                " matrix; it must have feature names as row names and a column for each of ", ncol(x), " cells")
+        }
+        set <- which(as.matrix(perturbation) != 0, arr.ind = TRUE)
+        pairs <- cbind(set[, 2L], match(rownames(perturbation)[set[, 1L]], features))
+        return(pairs[!is.na(pairs[, 2L]), , drop = FALSE])
+    }
+    target <- as.character(per_cell(x, perturbation, "perturbation"))
+    pairs <- cbind(seq_along(target), match(target, features))
+    pairs <- pairs[!is.na(pairs[, 2L]), , drop = FALSE]
+    if (nrow(pairs) == 0L) {
+        cape_error("'perturbation' names no feature that is used; it has ",
+            some_of(quoted(unique(target[!is.na(target)]))))
+    }
+    pairs
+}

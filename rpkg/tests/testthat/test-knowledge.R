@@ -1,0 +1,109 @@
+chain <- function(n = 200, features = paste0("gene", 1:4), seed = 1) {
+    set.seed(seed)
+    x <- matrix(0, length(features), n, dimnames = list(features, paste0("cell", seq_len(n))))
+    x[1, ] <- rnorm(n)
+    for (j in seq_along(features)[-1]) x[j, ] <- x[j - 1, ] + rnorm(n)
+    x
+}
+linear <- function(...) DagParam(sem = "linear", epochs = 30L, ...)
+learn <- function(x, ...) suppressWarnings(cape_learn_dag(x, linear(), seed = 1, verbose = FALSE, ...))
+
+test_that("knowledge by name holds in the graph, and pruning keeps what is required", {
+    known <- cape_knowledge(required = data.frame(from = "gene4", to = "gene1"),
+        forbidden = cbind("gene1", "gene2"), leaves = "gene3")
+    dag <- learn(chain(), knowledge = known)
+    w <- cape_weights(dag, sparse = FALSE)
+    expect_true(w["gene4", "gene1"] != 0)
+    expect_identical(cape_weights(dag, pruned = FALSE)["gene1", "gene2"], 0)
+    expect_true(all(w["gene3", ] == 0))
+    cut <- cape_prune(dag, 50)
+    expect_identical(as.data.frame(cape_edges(cut))[1:2], data.frame(from = "gene4", to = "gene1"))
+    expect_identical(abs(cape_edges(cut)$weight), 50)
+    fit <- suppressWarnings(cape_calculate(chain(), dag = linear(), seed = 1, knowledge = known))
+    expect_identical(cape_weights(fit), cape_weights(dag))
+})
+
+test_that("tiers, roots and regulators exclude what they say", {
+    w <- function(...) {
+        cape_weights(suppressWarnings(cape_learn_dag(chain(), linear(lambda = 0), seed = 1,
+            knowledge = cape_knowledge(...))), sparse = FALSE, pruned = FALSE) != 0
+    }
+    all <- !diag(4)
+    by_list <- w(tiers = list(c("gene2", "gene4"), "gene1"))
+    expected <- all
+    expected[1, c(2, 4)] <- FALSE # gene3 has no tier
+    expect_identical(unname(by_list), expected)
+    expect_identical(w(tiers = c(gene2 = 10, gene4 = 10, gene1 = 20)), by_list)
+    expect_identical(w(tiers = factor(c(gene2 = "early", gene4 = "early", gene1 = "late"))), by_list)
+    expect_identical(unname(w(roots = "gene2")), all & col(all) != 2)
+    expect_identical(unname(w(regulators = c("gene2", "gene3"))), all & row(all) %in% 2:3)
+    expect_identical(unname(w(penalty = matrix(1e6, 1, 1, dimnames = list("gene1", "gene2")))),
+        unname(w()))  # lambda is 0
+})
+
+test_that("batches of another level change nothing, as a vector or as colData", {
+    x <- chain()
+    batch <- rep(c("a", "b", "b", "c"), 50)
+    shifted <- x
+    shifted[, batch == "b"] <- shifted[, batch == "b"] + 20
+    told <- learn(shifted, batch = batch)
+    expect_equal(cape_weights(told), cape_weights(learn(x, batch = batch)), tolerance = 1e-6)
+    expect_false(isTRUE(all.equal(cape_weights(told, pruned = FALSE), cape_weights(learn(shifted), pruned = FALSE), tolerance = 0.05)))
+    sce <- SingleCellExperiment::SingleCellExperiment(list(logcounts = shifted))
+    sce$donor <- batch
+    expect_identical(cape_weights(learn(sce, batch = "donor")), cape_weights(told))
+    expect_error(learn(sce, batch = "plate"), "'batch' is \"plate\"; it must be a column of colData\\(x\\) \\(donor\\)")
+    expect_error(learn(x, batch = c("a", "b")), "'batch' has 2 values; it must have one for each of 200 cells")
+    expect_error(learn(x, batch = c("z", batch[-1])), "'batch' 'z' has one cell only")
+    expect_error(learn(x, batch = c(NA, batch[-1])), "'batch' is missing for 1 cell")
+})
+
+test_that("cells that were perturbed do not teach a feature its causes", {
+    set.seed(3)
+    n <- 2000
+    set <- rep(c(TRUE, FALSE), n / 2)
+    a <- rnorm(n)
+    b <- ifelse(set, 2 + rnorm(n), a + 0.5 * rnorm(n))
+    x <- rbind(a = a, b = b, c = b + 0.5 * rnorm(n))
+    order <- cape_knowledge(tiers = list("a", "b", "c"))
+    fit <- function(...) {
+        cape_weights(suppressWarnings(cape_learn_dag(x, DagParam(sem = "linear", lambda = 0.001), seed = 1,
+            knowledge = order, ...)), pruned = FALSE)
+    }
+    target <- ifelse(set, "b", "NT")
+    told <- fit(perturbation = target)
+    expect_equal(told["a", "b"], 1, tolerance = 0.06)
+    expect_equal(told["b", "c"], 1, tolerance = 0.06)
+    expect_equal(fit()["a", "b"], 0.5, tolerance = 0.15) # least squares over all cells
+    flags <- matrix(as.numeric(set), 1, dimnames = list("b", NULL))
+    expect_identical(fit(perturbation = flags), told)
+    expect_error(fit(perturbation = rep("NT", n)), "names no feature that is used; it has 'NT'")
+})
+
+test_that("cells of weight 0 are not there", {
+    x <- chain(100)
+    more <- cbind(x, matrix(5 * rnorm(80), 4))
+    colnames(more) <- NULL
+    all_in_one <- function(x, ...) {
+        cape_weights(suppressWarnings(cape_learn_dag(x, linear(batch.size = 1000L, lambda = 0.05), seed = 1, ...)), pruned = FALSE)
+    }
+    expect_equal(all_in_one(more, cell.weights = rep(c(2, 0), c(100, 20))), all_in_one(x), tolerance = 1e-8)
+    expect_error(learn(x, cell.weights = rep(-1, 100)), "'cell.weights' must be finite numbers that are not negative")
+})
+
+test_that("wrong knowledge is named", {
+    x <- chain()
+    expect_error(learn(x, knowledge = "gene1"), "'knowledge' is \"gene1\"; make it with cape_knowledge")
+    expect_error(learn(x, knowledge = cape_knowledge(roots = "TP53")), "names 1 feature that 'x' does not have: 'TP53'")
+    expect_message(learn(x, subset.row = c("gene1", "gene2"), knowledge = cape_knowledge(roots = "gene3")),
+        "1 are not used and left out: 'gene3'")
+    expect_error(cape_knowledge(required = "gene1"), "'required' is \"gene1\"; it must be a table")
+    expect_error(cape_knowledge(tiers = 1:3), "'tiers'.*named feature")
+    expect_error(cape_knowledge(tiers = list("a", c("b", "a"))), "'tiers' has 'a' more than once")
+    expect_error(cape_knowledge(penalty = matrix(1, 2, 2)), "'penalty'.*feature names")
+    expect_error(cape_knowledge(penalty = matrix(-1, 1, 1, dimnames = list("a", "b"))), "has the value -1")
+    expect_error(cape_knowledge(roots = 1), "'roots' is 1; it must hold names")
+    cycle <- data.frame(from = c("gene1", "gene2"), to = c("gene2", "gene1"))
+    expect_error(learn(x, knowledge = cape_knowledge(required = cycle)), "cycle", class = "capeError")
+    expect_output(print(cape_knowledge(roots = "a", required = cycle)), "required: gene1 -> gene2.*roots: a")
+})
