@@ -39,32 +39,36 @@ struct Output {
   const T* d_out;
 };
 
-// The queries of one head: scale log2(e) R(phi) q, and d_out, side by side and below each other.
+// The queries of a head: scale log2(e) R(phi) q, and d_out, side by side and below each other.
 template <class T>
 struct HeadQueries {
-  HeadQueries(const Call<T>& call, std::int64_t b, std::int64_t h, const Output<T>& output);
+  explicit HeadQueries(const Call<T>& c)
+      : call(c), padded(round_up(c.in.q_length, c.tiling.columns.panel)), q(padded * c.in.head_dim),
+        q_rows(padded * c.tiling.width), d_out(padded * c.in.head_dim),
+        d_out_rows(padded * c.tiling.width), log_sum(padded), correction(padded),
+        turned(c.tiling.columns.panel * c.in.head_dim) {
+    for (Buffer<T>* x : {&q, &q_rows, &d_out, &d_out_rows, &correction}) x->fill(0);
+  }
+  void load(std::int64_t b, std::int64_t h, const Output<T>& output);
 
+  const Call<T>& call;
   std::int64_t padded;
-  Buffer<T> q, q_rows, d_out, d_out_rows, log_sum, correction;
+  Buffer<T> q, q_rows, d_out, d_out_rows, log_sum, correction, turned;
 };
 
 template <class T>
-HeadQueries<T>::HeadQueries(const Call<T>& call, std::int64_t b, std::int64_t h,
-                            const Output<T>& output)
-    : padded(round_up(call.in.q_length, call.tiling.columns.panel)), q(padded * call.in.head_dim),
-      q_rows(padded * call.tiling.width), d_out(padded * call.in.head_dim),
-      d_out_rows(padded * call.tiling.width), log_sum(padded), correction(padded) {
+void HeadQueries<T>::load(std::int64_t b, std::int64_t h, const Output<T>& output) {
   const AttentionInput<T>& in = call.in;
   const simd::Columns columns = call.tiling.columns;
-  for (Buffer<T>* x : {&q, &q_rows, &d_out, &d_out_rows, &correction}) x->fill(0);
   log_sum.fill(std::numeric_limits<T>::infinity());
   const T* sums = output.log_sum_exp + (b * in.heads + h) * in.q_length;
-  Buffer<T> turned(columns.panel * in.head_dim);
   for (std::int64_t first = 0; first < in.q_length; first += columns.panel) {
     const std::int64_t some = std::min(columns.panel, in.q_length - first);
     for (std::int64_t j = 0; j < some; ++j) {
       const std::int64_t i = first + j;
       T* row = turned.data() + j * in.head_dim;
+      for (const T* x : {in.q, output.out, output.d_out})
+        prefetch(queries(in, x), b, i + rows_ahead, h);
       call.turn_q.turn(i, h, T(1), log2_e<T> * scale_of(in), queries(in, in.q).row(b, i, h), row);
       const T* d_row = queries(in, output.d_out).row(b, i, h);
       pack_row(columns, i, padded, row, in.head_dim, q_rows.data());
@@ -79,33 +83,39 @@ HeadQueries<T>::HeadQueries(const Call<T>& call, std::int64_t b, std::int64_t h,
   }
 }
 
-// The keys of one head that are not padding, R(phi) k, in strips and below each other, and their
+// The keys of a head that are not padding, R(phi) k, in strips and below each other, and their
 // values.
 template <class T>
 struct HeadKeys {
-  HeadKeys(const Call<T>& call, std::int64_t b, std::int64_t h);
+  explicit HeadKeys(const Call<T>& c)
+      : call(c), most(round_up(c.in.k_length, simd::strip_rows)), k(most * c.tiling.strip_width),
+        k_rows(most * c.tiling.width), v(most * c.tiling.strip_width), padding(most),
+        turned(c.in.head_dim) {}
+  void load(std::int64_t b, std::int64_t h);
 
+  const Call<T>& call;
+  std::int64_t most;              // keys
+  std::int64_t padded = 0;        // how many there are, up to a strip
   std::vector<std::int64_t> rows; // their numbers
-  std::int64_t padded;            // how many they are, up to a strip
-  Buffer<T> k, k_rows, v, padding;
+  Buffer<T> k, k_rows, v, padding, turned;
 };
 
 template <class T>
-HeadKeys<T>::HeadKeys(const Call<T>& call, std::int64_t b, std::int64_t h)
-    : rows(key_rows(call.in, b)), padded(round_up(std::ssize(rows), simd::strip_rows)),
-      k(padded * call.tiling.strip_width), k_rows(padded * call.tiling.width),
-      v(padded * call.tiling.strip_width), padding(padded) {
+void HeadKeys<T>::load(std::int64_t b, std::int64_t h) {
   const AttentionInput<T>& in = call.in;
-  for (Buffer<T>* x : {&k, &k_rows, &v}) x->fill(0);
+  rows = key_rows(in, b);
+  padded = round_up(std::ssize(rows), simd::strip_rows);
+  if (std::ssize(rows) < padded || in.head_dim < call.tiling.width)
+    for (Buffer<T>* x : {&k, &k_rows, &v}) x->fill(0);
   padding.fill(-std::numeric_limits<T>::infinity());
-  Buffer<T> turned(in.head_dim);
+  std::fill_n(padding.data(), rows.size(), T(0));
   for (std::int64_t j = 0; j < std::ssize(rows); ++j) {
     const std::int64_t row = rows[static_cast<std::size_t>(j)];
+    for (const T* x : {in.k, in.v}) prefetch(keys(in, x), b, row + rows_ahead, h);
     call.turn_k.turn(row, h, T(1), T(1), keys(in, in.k).row(b, row, h), turned.data());
     pack_strip_row(call.tiling.columns, j, turned.data(), in.head_dim, k.data());
     pack_row(call.tiling.columns, j, padded, turned.data(), in.head_dim, k_rows.data());
     pack_strip_row(call.tiling.columns, j, keys(in, in.v).row(b, row, h), in.head_dim, v.data());
-    padding.data()[j] = 0;
   }
 }
 
@@ -145,82 +155,101 @@ void check_weights(const Call<T>& call, std::int64_t b, std::int64_t h, const He
   }
 }
 
-// The gradients of one head, a block of keys against a block of queries at a time. The weights are
-// computed again from log_sum_exp.
+// The gradients of one head after the other, a block of keys against a block of queries at a time.
+// The weights are computed again from log_sum_exp.
 template <class T>
-void head_backward(const Call<T>& call, std::int64_t b, std::int64_t h, const Output<T>& output,
-                   const AttentionGradient<T>& gradient) {
-  const AttentionInput<T>& in = call.in;
-  const Tiling<T>& tiling = call.tiling;
-  const std::int64_t panel = tiling.columns.panel, strip = simd::strip_rows;
-  const HeadQueries<T> q(call, b, h, output);
-  const HeadKeys<T> k(call, b, h);
-  Buffer<T> d_k(k.padded * tiling.width), d_v(k.padded * tiling.width);
-  d_k.fill(0);
-  d_v.fill(0);
-  const std::int64_t parts = parts_of_head(in, in.k_length);
-  const std::int64_t part_keys = round_up((k.padded + parts - 1) / parts, strip);
-  const std::int64_t q_size = q.padded * tiling.width;
-  Buffer<T> d_q(parts * q_size), sums(parts * q.padded);
-  d_q.fill(0);
-  sums.fill(0);
+class HeadBackward {
+public:
+  HeadBackward(const Call<T>& call, const Output<T>& output, const AttentionGradient<T>& gradient)
+      : call_(call), output_(output), gradient_(gradient),
+        parts_(parts_of_head(call.in, call.in.k_length)), q_(call), k_(call),
+        d_q_(parts_ * q_size()), sums_(parts_ * q_.padded), d_k_(k_.most * call.tiling.width),
+        d_v_(k_.most * call.tiling.width), weights_(parts_ * block_size()),
+        d_scores_(parts_ * block_size()) {}
 
-  call.run.parallel_for(parts, [&](std::int64_t part) {
-    Buffer<T> weights(tiling.keys * tiling.block), d_scores(tiling.keys * tiling.block);
-    simd::GradientTile<T> tile{.head_dim = in.head_dim,
+  void operator()(std::int64_t b, std::int64_t h) {
+    q_.load(b, h, output_);
+    k_.load(b, h);
+    for (Buffer<T>* x : {&d_q_, &sums_, &d_k_, &d_v_}) x->fill(0);
+    call_.run.parallel_for(parts_, [&](std::int64_t part) { add_part(part, h); });
+    for (std::int64_t part = 1; part < parts_; ++part) {
+      const auto add = [&](Buffer<T>& x, std::int64_t n) {
+        std::transform(x.data(), x.data() + n, x.data() + part * n, x.data(), std::plus<>());
+      };
+      add(d_q_, q_size());
+      add(sums_, q_.padded);
+    }
+    check_weights(call_, b, h, k_, output_.log_sum_exp, sums_.data());
+    put(b, h);
+  }
+
+private:
+  std::int64_t q_size() const { return q_.padded * call_.tiling.width; }
+  std::int64_t block_size() const { return call_.tiling.keys * call_.tiling.block; }
+
+  void add_part(std::int64_t part, std::int64_t h) {
+    const Tiling<T>& tiling = call_.tiling;
+    const std::int64_t panel = tiling.columns.panel, strip = simd::strip_rows;
+    simd::GradientTile<T> tile{.head_dim = call_.in.head_dim,
                                .width = tiling.width,
-                               .queries = q.padded,
-                               .q = q.q.data(),
-                               .q_rows = q.q_rows.data(),
-                               .d_out = q.d_out.data(),
-                               .d_out_rows = q.d_out_rows.data(),
-                               .log_sum = q.log_sum.data(),
-                               .correction = q.correction.data(),
-                               .sum = sums.data() + part * q.padded,
-                               .d_q = gradient.q != nullptr ? d_q.data() + part * q_size : nullptr,
-                               .keys = k.padded,
-                               .k = k.k.data(),
-                               .k_rows = k.k_rows.data(),
-                               .v = k.v.data(),
-                               .padding = k.padding.data(),
-                               .d_k = gradient.k != nullptr ? d_k.data() : nullptr,
-                               .d_v = gradient.v != nullptr ? d_v.data() : nullptr,
-                               .weights = weights.data(),
-                               .d_scores = d_scores.data(),
-                               .biased = in.bias != nullptr};
-    const std::int64_t end = std::min(k.padded, (part + 1) * part_keys);
-    for (tile.first_key = part * part_keys; tile.first_key < end; tile.first_key += tiling.keys) {
+                               .queries = q_.padded,
+                               .q = q_.q.data(),
+                               .q_rows = q_.q_rows.data(),
+                               .d_out = q_.d_out.data(),
+                               .d_out_rows = q_.d_out_rows.data(),
+                               .log_sum = q_.log_sum.data(),
+                               .correction = q_.correction.data(),
+                               .sum = sums_.data() + part * q_.padded,
+                               .d_q =
+                                   gradient_.q != nullptr ? d_q_.data() + part * q_size() : nullptr,
+                               .keys = k_.padded,
+                               .k = k_.k.data(),
+                               .k_rows = k_.k_rows.data(),
+                               .v = k_.v.data(),
+                               .padding = k_.padding.data(),
+                               .d_k = gradient_.k != nullptr ? d_k_.data() : nullptr,
+                               .d_v = gradient_.v != nullptr ? d_v_.data() : nullptr,
+                               .weights = weights_.data() + part * block_size(),
+                               .d_scores = d_scores_.data() + part * block_size(),
+                               .biased = call_.in.bias != nullptr};
+    const std::int64_t share = round_up((k_.padded + parts_ - 1) / parts_, strip);
+    const std::int64_t end = std::min(k_.padded, (part + 1) * share);
+    for (tile.first_key = part * share; tile.first_key < end; tile.first_key += tiling.keys) {
       tile.strips = std::min(tiling.keys, end - tile.first_key) / strip;
-      for (tile.first_query = 0; tile.first_query < q.padded; tile.first_query += tiling.block) {
-        call.run.poll();
-        tile.panels = std::min(tiling.block, q.padded - tile.first_query) / panel;
-        if (tile.biased) put_bias(call, h, k, tile);
+      for (tile.first_query = 0; tile.first_query < q_.padded; tile.first_query += tiling.block) {
+        call_.run.poll();
+        tile.panels = std::min(tiling.block, q_.padded - tile.first_query) / panel;
+        if (tile.biased) put_bias(call_, h, k_, tile);
         simd::add_gradients(tile);
       }
     }
-  });
+  }
 
-  for (std::int64_t part = 1; part < parts; ++part) {
-    const auto add = [&](Buffer<T>& x, std::int64_t n) {
-      std::transform(x.data(), x.data() + n, x.data() + part * n, x.data(), std::plus<>());
-    };
-    add(d_q, q_size);
-    add(sums, q.padded);
+  void put(std::int64_t b, std::int64_t h) {
+    const AttentionInput<T>& in = call_.in;
+    const std::int64_t width = call_.tiling.width;
+    if (gradient_.q != nullptr)
+      for (std::int64_t i = 0; i < in.q_length; ++i)
+        call_.turn_q.turn(i, h, T(-1), scale_of(in), d_q_.data() + i * width,
+                          queries(in, gradient_.q).row(b, i, h));
+    for (std::int64_t j = 0; j < std::ssize(k_.rows); ++j) {
+      const std::int64_t row = k_.rows[static_cast<std::size_t>(j)];
+      if (gradient_.k != nullptr) // the queries have a factor of log2(e)
+        call_.turn_k.turn(row, h, T(-1), ln_2<T>, d_k_.data() + j * width,
+                          keys(in, gradient_.k).row(b, row, h));
+      if (gradient_.v != nullptr)
+        std::copy_n(d_v_.data() + j * width, in.head_dim, keys(in, gradient_.v).row(b, row, h));
+    }
   }
-  check_weights(call, b, h, k, output.log_sum_exp, sums.data());
-  if (gradient.q != nullptr)
-    for (std::int64_t i = 0; i < in.q_length; ++i)
-      call.turn_q.turn(i, h, T(-1), scale_of(in), d_q.data() + i * tiling.width,
-                       queries(in, gradient.q).row(b, i, h));
-  for (std::int64_t j = 0; j < std::ssize(k.rows); ++j) {
-    const std::int64_t row = k.rows[static_cast<std::size_t>(j)];
-    if (gradient.k != nullptr) // the queries have a factor of log2(e)
-      call.turn_k.turn(row, h, T(-1), ln_2<T>, d_k.data() + j * tiling.width,
-                       keys(in, gradient.k).row(b, row, h));
-    if (gradient.v != nullptr)
-      std::copy_n(d_v.data() + j * tiling.width, in.head_dim, keys(in, gradient.v).row(b, row, h));
-  }
-}
+
+  const Call<T>& call_;
+  const Output<T>& output_;
+  const AttentionGradient<T>& gradient_;
+  std::int64_t parts_;
+  HeadQueries<T> q_;
+  HeadKeys<T> k_;
+  Buffer<T> d_q_, sums_, d_k_, d_v_, weights_, d_scores_;
+};
 
 // A turn by a small angle moves the pair (x, y) by (-y, x), so that the gradient of the angle is
 // x dy - y dx; turning both the pair and its gradient back does not change that. Summed over the
@@ -263,10 +292,9 @@ void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_
   if (gradient.k != nullptr) std::fill_n(gradient.k, k_size, T(0)); // padded keys stay 0
   if (gradient.v != nullptr) std::fill_n(gradient.v, k_size, T(0));
   const Call<T> call(in, run);
+  const Output<T> output{out, log_sum_exp, d_out};
   if (q_size + k_size > 0)
-    for_heads(in, run, [&](std::int64_t b, std::int64_t h) {
-      head_backward(call, b, h, {out, log_sum_exp, d_out}, gradient);
-    });
+    for_heads(in, run, [&] { return HeadBackward<T>(call, output, gradient); });
   if (gradient.q_angles != nullptr)
     angle_gradient(call, queries(in, in.q), queries<T, const T>(in, gradient.q), gradient.q_angles,
                    [](std::int64_t, std::int64_t) { return true; });

@@ -241,19 +241,18 @@ public:
       std::transform(from, from + elements, to, [&](T x) { return factor * x; });
       return;
     }
+    const std::int64_t first = (i * heads_ + (heads_ == 1 ? 0 : h)) * pairs_;
+    if (!cosine_.empty()) {
+      simd::turn(from, cosine_.data() + first, sine_.data() + first, factor, direction * factor,
+                 elements / 2, to);
+      return;
+    }
     constexpr std::int64_t few = 64;
     T cosine[few], sine[few];
-    const std::int64_t first = (i * heads_ + (heads_ == 1 ? 0 : h)) * pairs_;
     for (std::int64_t t = 0; t < elements / 2; t += few) {
       const std::int64_t n = std::min(few, elements / 2 - t);
-      if (cosine_.empty()) {
-        simd::sin_cos(angles_ + first + t, sine, cosine, n);
-      } else {
-        std::copy_n(cosine_.data() + first + t, n, cosine);
-        std::copy_n(sine_.data() + first + t, n, sine);
-      }
-      if (direction < 0) std::transform(sine, sine + n, sine, std::negate<>());
-      simd::turn(from + 2 * t, cosine, sine, factor, n, to + 2 * t);
+      simd::sin_cos(angles_ + first + t, sine, cosine, n);
+      simd::turn(from + 2 * t, cosine, sine, factor, direction * factor, n, to + 2 * t);
     }
   }
 
@@ -306,6 +305,17 @@ struct Tiling {
   std::int64_t keys;        // keys backward: in strips
 };
 
+// Ask for the row of a head that is so many rows ahead: rows of a head are too far apart for the
+// CPU to foresee which comes next.
+inline constexpr std::int64_t rows_ahead = 8;
+template <class T>
+void prefetch(const Tensor<const T>& x, std::int64_t b, std::int64_t i, std::int64_t h) {
+  if (i >= x.length) return;
+  const T* row = x.row(b, i, h);
+  for (std::int64_t c = 0; c < x.head_dim; c += static_cast<std::int64_t>(64 / sizeof(T)))
+    __builtin_prefetch(row + c);
+}
+
 // Row i of a left factor in strips.
 template <class T>
 void pack_strip_row(const simd::Columns& size, std::int64_t i, const T* row, std::int64_t columns,
@@ -355,16 +365,19 @@ std::int64_t parts_of_head(const AttentionInput<T>& in, std::int64_t length) {
   return std::clamp(std::min((tasks + heads - 1) / heads, length / least), std::int64_t{1}, tasks);
 }
 
-// body(b, h) for every head: on a thread each, unless a head is cut in parts, which then share the
-// threads.
+// body(b, h) for every head, where make() gives a body for a thread: one that keeps its buffers
+// from head to head. Threads take some heads each, unless heads are cut in parts, which then share
+// the threads.
 template <class T, class F>
-void for_heads(const AttentionInput<T>& in, Run& run, F body) {
-  const auto one = [&](std::int64_t bh) { body(bh / in.heads, bh % in.heads); };
-  const std::int64_t heads = in.batch * in.heads;
-  if (parts_of_head(in, std::max(in.q_length, in.k_length)) == 1)
-    run.parallel_for(heads, one);
-  else
-    for (std::int64_t bh = 0; bh < heads; ++bh) one(bh);
+void for_heads(const AttentionInput<T>& in, Run& run, F make) {
+  const std::int64_t heads = in.batch * in.heads, threads = run.threads();
+  const bool in_parts = parts_of_head(in, std::max(in.q_length, in.k_length)) > 1;
+  const std::int64_t tasks = in_parts || threads == 1 ? 1 : std::min(heads, 8 * threads);
+  run.parallel_for(tasks, [&](std::int64_t task) {
+    auto body = make();
+    for (std::int64_t bh = heads * task / tasks; bh < heads * (task + 1) / tasks; ++bh)
+      body(bh / in.heads, bh % in.heads);
+  });
 }
 
 } // namespace cape

@@ -22,39 +22,55 @@ module cape.attention;
 namespace cape {
 namespace {
 
-// The keys of one head that are not padding, R(phi) k, and their values.
+// The keys of a head that are not padding, R(phi) k, and their values.
 template <class T>
-struct PackedHead {
-  PackedHead(const Call<T>& call, std::int64_t batch, std::int64_t head, bool values);
+class PackedHead {
+public:
+  PackedHead(const Call<T>& call, bool values)
+      : k(most(call) * call.in.head_dim), v(values ? most(call) * call.tiling.width : 0),
+        padding(call.tiling.columns.panel), call_(call), values_(values),
+        turned_(call.tiling.columns.panel * call.in.head_dim) {}
 
-  std::int64_t b, h;
+  void load(std::int64_t batch, std::int64_t head);
+
+  std::int64_t b = 0, h = 0;
   std::vector<std::int64_t> rows; // their numbers
-  std::int64_t padded;            // how many they are, up to a panel
+  std::int64_t padded = 0;        // how many they are, up to a panel
   Buffer<T> k, v;
   Buffer<T> padding; // of the last panel
+
+private:
+  static std::int64_t most(const Call<T>& call) {
+    return round_up(call.in.k_length, call.tiling.columns.panel);
+  }
+
+  const Call<T>& call_;
+  bool values_;
+  Buffer<T> turned_;
 };
 
 template <class T>
-PackedHead<T>::PackedHead(const Call<T>& call, std::int64_t batch, std::int64_t head, bool values)
-    : b(batch), h(head), rows(key_rows(call.in, batch)),
-      padded(round_up(std::ssize(rows), call.tiling.columns.panel)), k(padded * call.in.head_dim),
-      v(values ? padded * call.tiling.width : 0), padding(call.tiling.columns.panel) {
-  const simd::Columns columns = call.tiling.columns;
-  const std::int64_t n = std::ssize(rows), head_dim = call.in.head_dim;
+void PackedHead<T>::load(std::int64_t batch, std::int64_t head) {
+  const AttentionInput<T>& in = call_.in;
+  const simd::Columns columns = call_.tiling.columns;
+  b = batch, h = head;
+  rows = key_rows(in, b);
+  const std::int64_t n = std::ssize(rows), head_dim = in.head_dim;
+  padded = round_up(n, columns.panel);
   if (n < padded) k.fill(0);
-  if (values && (n < padded || head_dim < call.tiling.width)) v.fill(0);
-  Buffer<T> turned(columns.panel * head_dim);
+  if (values_ && (n < padded || head_dim < call_.tiling.width)) v.fill(0);
   for (std::int64_t first = 0; first < n; first += columns.panel) {
     const std::int64_t some = std::min(columns.panel, n - first);
     for (std::int64_t j = 0; j < some; ++j) {
       const std::int64_t row = rows[static_cast<std::size_t>(first + j)];
-      call.turn_k.turn(row, h, T(1), T(1), keys(call.in, call.in.k).row(b, row, h),
-                       turned.data() + j * head_dim);
-      if (values)
-        pack_row(columns, first + j, padded, keys(call.in, call.in.v).row(b, row, h), head_dim,
-                 v.data());
+      prefetch(keys(in, in.k), b, row + rows_ahead, h);
+      call_.turn_k.turn(row, h, T(1), T(1), keys(in, in.k).row(b, row, h),
+                        turned_.data() + j * head_dim);
+      if (!values_) continue;
+      prefetch(keys(in, in.v), b, row + rows_ahead, h);
+      pack_row(columns, first + j, padded, keys(in, in.v).row(b, row, h), head_dim, v.data());
     }
-    simd::transpose(turned.data(), head_dim, some, head_dim, k.data() + first * head_dim,
+    simd::transpose(turned_.data(), head_dim, some, head_dim, k.data() + first * head_dim,
                     columns.panel);
   }
   padding.fill(0);
@@ -78,6 +94,7 @@ public:
     b = batch, h = head, first = from, n = count;
     if (n < rows_) q_.fill(0);
     for (std::int64_t i = 0; i < n; ++i) {
+      prefetch(queries(in, in.q), b, first + i + rows_ahead, h);
       call_.turn_q.turn(first + i, h, T(1), factor, queries(in, in.q).row(b, first + i, h),
                         turned_.data());
       pack_strip_row(call_.tiling.columns, i, turned_.data(), in.head_dim, q_.data());
@@ -176,25 +193,30 @@ std::int64_t tile_rows(const Call<T>& call, int threads) {
 }
 
 // body(packed head, queries to load, number of the first, their number) for the tiles of queries of
-// every head. Threads take a head each if there are several heads for each of them; otherwise they
+// every head. Threads take some heads each if there are several for each of them; otherwise they
 // share out the tiles of a head.
 template <class T, class F>
 void for_query_tiles(const Call<T>& call, bool values, F body) {
   const AttentionInput<T>& in = call.in;
-  const std::int64_t heads = in.batch * in.heads;
-  if (heads >= 4 * call.run.threads()) {
-    const std::int64_t rows = tile_rows(call, 1);
-    call.run.parallel_for(heads, [&](std::int64_t bh) {
-      const PackedHead<T> head(call, bh / in.heads, bh % in.heads, values);
+  const std::int64_t heads = in.batch * in.heads, threads = call.run.threads();
+  const bool whole_heads = threads == 1 || heads >= 4 * threads;
+  const std::int64_t rows = tile_rows(call, whole_heads ? 1 : threads);
+  if (whole_heads) {
+    const std::int64_t tasks = threads == 1 ? 1 : std::min(heads, 8 * threads);
+    call.run.parallel_for(tasks, [&](std::int64_t task) {
+      PackedHead<T> head(call, values);
       Queries<T> q(call, rows);
-      for (std::int64_t first = 0; first < in.q_length; first += rows)
-        body(head, q, first, std::min(rows, in.q_length - first));
+      for (std::int64_t bh = heads * task / tasks; bh < heads * (task + 1) / tasks; ++bh) {
+        head.load(bh / in.heads, bh % in.heads);
+        for (std::int64_t first = 0; first < in.q_length; first += rows)
+          body(head, q, first, std::min(rows, in.q_length - first));
+      }
     });
     return;
   }
-  const std::int64_t rows = tile_rows(call, call.run.threads());
+  PackedHead<T> head(call, values);
   for (std::int64_t bh = 0; bh < heads; ++bh) {
-    const PackedHead<T> head(call, bh / in.heads, bh % in.heads, values);
+    head.load(bh / in.heads, bh % in.heads);
     call.run.parallel_for((in.q_length + rows - 1) / rows, [&](std::int64_t tile) {
       Queries<T> q(call, rows);
       body(head, q, tile * rows, std::min(rows, in.q_length - tile * rows));

@@ -375,7 +375,8 @@ void linear_attention_forward(const AttentionInput<T>& in, std::int64_t features
   check_pointer(out, size, "out");
   if (size == 0) return;
   const LinearCall<T> call(in, features, directions, run);
-  for_heads(in, run, [&](std::int64_t b, std::int64_t h) { head_forward(call, b, h, out); });
+  for_heads(in, run,
+            [&] { return [&](std::int64_t b, std::int64_t h) { head_forward(call, b, h, out); }; });
 }
 
 template <class T>
@@ -397,11 +398,13 @@ void linear_attention_backward(const AttentionInput<T>& in, std::int64_t feature
   if (q_size + k_size > 0) {
     const LinearCall<T> call(in, features, directions, run);
     const std::int64_t heads = in.batch * in.heads;
-    for_heads(in, run, [&](std::int64_t b, std::int64_t h) {
-      const std::int64_t bh = b * in.heads + h;
-      head_backward(call, b, h, d_out, gradient,
-                    q_angles > 0 ? d_q_angles.data() + bh * (q_angles / heads) : nullptr,
-                    k_angles > 0 ? d_k_angles.data() + bh * (k_angles / heads) : nullptr);
+    for_heads(in, run, [&] {
+      return [&](std::int64_t b, std::int64_t h) {
+        const std::int64_t bh = b * in.heads + h;
+        head_backward(call, b, h, d_out, gradient,
+                      q_angles > 0 ? d_q_angles.data() + bh * (q_angles / heads) : nullptr,
+                      k_angles > 0 ? d_k_angles.data() + bh * (k_angles / heads) : nullptr);
+      };
     });
   }
   if (gradient.q_angles != nullptr)

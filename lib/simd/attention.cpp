@@ -342,23 +342,24 @@ HWY_INLINE void AddGradients(const GradientTile<T>& t) {
 }
 
 template <class T>
-HWY_INLINE void Turn(const T* from, const T* cosine, const T* sine, T factor, std::int64_t n,
-                     T* to) {
+HWY_INLINE void Turn(const T* from, const T* cosine, const T* sine, T cosine_factor, T sine_factor,
+                     std::int64_t n, T* to) {
   const Tag<T> d;
-  const Vec<T> scale = hn::Set(d, factor);
+  const Vec<T> c_factor = hn::Set(d, cosine_factor), s_factor = hn::Set(d, sine_factor);
   std::int64_t t = 0;
   for (; t + lanes<T> <= n; t += lanes<T>) {
-    const Vec<T> c = hn::Mul(scale, hn::LoadU(d, cosine + t));
-    const Vec<T> s = hn::Mul(scale, hn::LoadU(d, sine + t));
-    Vec<T> a, b;
-    hn::LoadInterleaved2(d, from + 2 * t, a, b);
-    hn::StoreInterleaved2(hn::NegMulAdd(s, b, hn::Mul(c, a)), hn::MulAdd(s, a, hn::Mul(c, b)), d,
+    const Vec<T> c = hn::Mul(c_factor, hn::LoadU(d, cosine + t));
+    const Vec<T> s = hn::Mul(s_factor, hn::LoadU(d, sine + t));
+    Vec<T> x, y;
+    hn::LoadInterleaved2(d, from + 2 * t, x, y);
+    hn::StoreInterleaved2(hn::NegMulAdd(s, y, hn::Mul(c, x)), hn::MulAdd(s, x, hn::Mul(c, y)), d,
                           to + 2 * t);
   }
   for (; t < n; ++t) {
-    const T c = factor * cosine[t], s = factor * sine[t], a = from[2 * t], b = from[2 * t + 1];
-    to[2 * t] = c * a - s * b;
-    to[2 * t + 1] = s * a + c * b;
+    const T c = cosine_factor * cosine[t], s = sine_factor * sine[t];
+    const T x = from[2 * t], y = from[2 * t + 1];
+    to[2 * t] = c * x - s * y;
+    to[2 * t + 1] = s * x + c * y;
   }
 }
 
@@ -439,13 +440,13 @@ void FinishF64(const QueryTile<double>& tile) { Finish(tile); }
 void FinishF32(const QueryTile<float>& tile) { Finish(tile); }
 void AddGradientsF64(const GradientTile<double>& tile) { AddGradients(tile); }
 void AddGradientsF32(const GradientTile<float>& tile) { AddGradients(tile); }
-void TurnF64(const double* from, const double* cosine, const double* sine, double factor,
-             std::int64_t n, double* to) {
-  Turn(from, cosine, sine, factor, n, to);
+void TurnF64(const double* from, const double* cosine, const double* sine, double cosine_factor,
+             double sine_factor, std::int64_t n, double* to) {
+  Turn(from, cosine, sine, cosine_factor, sine_factor, n, to);
 }
-void TurnF32(const float* from, const float* cosine, const float* sine, float factor,
-             std::int64_t n, float* to) {
-  Turn(from, cosine, sine, factor, n, to);
+void TurnF32(const float* from, const float* cosine, const float* sine, float cosine_factor,
+             float sine_factor, std::int64_t n, float* to) {
+  Turn(from, cosine, sine, cosine_factor, sine_factor, n, to);
 }
 void TransposeF64(const double* from, std::int64_t from_stride, std::int64_t n_rows,
                   std::int64_t columns, double* to, std::int64_t to_stride) {
@@ -523,14 +524,14 @@ void add_gradients(const GradientTile<float>& tile) {
   HWY_DYNAMIC_DISPATCH(AddGradientsF32)(tile);
 }
 template <>
-void turn(const double* from, const double* cosine, const double* sine, double factor,
-          std::int64_t n, double* to) {
-  HWY_DYNAMIC_DISPATCH(TurnF64)(from, cosine, sine, factor, n, to);
+void turn(const double* from, const double* cosine, const double* sine, double cosine_factor,
+          double sine_factor, std::int64_t n, double* to) {
+  HWY_DYNAMIC_DISPATCH(TurnF64)(from, cosine, sine, cosine_factor, sine_factor, n, to);
 }
 template <>
-void turn(const float* from, const float* cosine, const float* sine, float factor, std::int64_t n,
-          float* to) {
-  HWY_DYNAMIC_DISPATCH(TurnF32)(from, cosine, sine, factor, n, to);
+void turn(const float* from, const float* cosine, const float* sine, float cosine_factor,
+          float sine_factor, std::int64_t n, float* to) {
+  HWY_DYNAMIC_DISPATCH(TurnF32)(from, cosine, sine, cosine_factor, sine_factor, n, to);
 }
 template <>
 void transpose(const double* from, std::int64_t from_stride, std::int64_t rows,

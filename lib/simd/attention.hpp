@@ -96,9 +96,11 @@ struct GradientTile {
 template <class T>
 void add_gradients(const GradientTile<T>& tile);
 
-/// to = factor R(phi) from for 2 n elements, given the cosines and sines of phi.
+/// Turns n pairs and multiplies them: (x, y) becomes (c x - s y, s x + c y), where c is
+/// cosine_factor times the cosine of the pair and s is sine_factor times its sine. to may be from.
 template <class T>
-void turn(const T* from, const T* cosine, const T* sine, T factor, std::int64_t n, T* to);
+void turn(const T* from, const T* cosine, const T* sine, T cosine_factor, T sine_factor,
+          std::int64_t n, T* to);
 
 /// to[c * to_stride + r] = from[r * from_stride + c] for the elements of a rows x columns matrix.
 template <class T>
