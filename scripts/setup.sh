@@ -22,7 +22,7 @@ packages=(
   # its tests
   libboost-test-dev zlib1g-dev binutils
   # the R package and its tests
-  g++ make r-base-dev r-bioc-singlecellexperiment r-bioc-delayedarray r-bioc-hdf5array
+  g++ make r-base-dev r-bioc-singlecellexperiment r-bioc-delayedarray r-bioc-hdf5array r-bioc-biocparallel
   r-cran-rcpparmadillo r-cran-matrix r-cran-igraph r-cran-ggplot2 r-cran-cli
   r-cran-seuratobject r-cran-testthat r-cran-knitr r-cran-rmarkdown pandoc
 )

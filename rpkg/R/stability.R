@@ -1,0 +1,203 @@
+#' Edges that hold over subsamples
+#'
+#' Step I on many random halves of the cells (stability selection, Meinshausen and Bühlmann, Journal of the
+#' Royal Statistical Society B 72, 2010): how often every edge was found, the graph of those found often
+#' enough, and a bound on how many of them are expected to be false.
+#'
+#' Features are chosen and counts are normalised once, on all cells. The bound is the authors' Theorem 1,
+#' q^2 / ((2 cutoff - 1) p), where q is the mean number of edges found and p the number of ordered pairs of
+#' features. It assumes that false edges are exchangeable and that the method is no worse than guessing.
+#'
+#' @inheritParams cape_learn_dag
+#' @param times number of subsamples.
+#' @param fraction of the cells in each; the bound needs a half.
+#' @param cutoff edges in at least this share of the subsamples are kept; above a half.
+#' @param seed a whole number, or `NULL` to draw it from R's random numbers; it determines the subsamples too.
+#' @param BPPARAM how the subsamples are spread, a [BiocParallel::BiocParallelParam-class]; the result does
+#'   not depend on it.
+#' @return A list of class `cape_stability`: `frequency`, a matrix (row: cause); `edges`, a DataFrame of
+#' `from`, `to`, `frequency`, `weight` (the mean where it was found) and `sign` of all edges found; `dag`, a
+#' [CapeDag-class] of the edges above the cutoff, acyclic; `n.found`, the number of edges in every
+#' subsample; `expected.false`, the bound; and `times`, `fraction`, `cutoff`, `seed`.
+#' @examples
+#' truth <- cape_simulate_dag(5, seed = 1)
+#' x <- cape_simulate_data(truth, 200, mechanism = "linear", seed = 2)
+#' stable <- cape_stability(x, times = 10, param = DagParam(sem = "linear"), seed = 3)
+#' stable
+#' cape_compare(stable$dag, truth)
+#' @export
+cape_stability <- function(x, times = 50L, fraction = 0.5, cutoff = 0.75, param = DagParam(),
+                           seed = NULL, ..., BPPARAM = BiocParallel::SerialParam()) {
+    check_number(times, "times", 2, integer = TRUE)
+    check_number(fraction, "fraction", 0.05, 0.95)
+    check_number(cutoff, "cutoff", 0, 1)
+    if (cutoff <= 0.5) {
+        cape_error("'cutoff' is ", cutoff, "; it must be above 0.5 (the bound exists there only)")
+    }
+    check_class(param, "DagParam", "param")
+    seed <- run_seed(seed)
+    table <- study_table(x, param, ...)
+    n <- ncol(table$values)
+    size <- floor(fraction * n)
+    if (size < 10L) {
+        cape_error("a fraction of ", fraction, " of ", n, " cells is ", size, "; at least 10 are needed")
+    }
+    drawn <- with_seed(seed, replicate(times, sort(sample.int(n, size)), simplify = FALSE))
+    dags <- BiocParallel::bplapply(drawn, learn_cells, table = table, param = param, seed = seed,
+        BPPARAM = BPPARAM)
+
+    features <- rownames(table$values)
+    weights <- lapply(dags, function(dag) as.matrix(dag@adjacency))
+    found <- Reduce(`+`, lapply(weights, function(w) (w != 0) * 1))
+    frequency <- found / times
+    total <- Reduce(`+`, weights)
+    mean_weight <- ifelse(found > 0, total / pmax(found, 1), 0)
+    at <- which(found > 0, arr.ind = TRUE)
+    at <- at[order(-frequency[at], -abs(mean_weight[at])), , drop = FALSE]
+    edges <- S4Vectors::DataFrame(from = features[at[, 1L]], to = features[at[, 2L]],
+        frequency = frequency[at], weight = mean_weight[at], sign = sign(total[at]))
+
+    # Where frequent edges form a cycle, the rarest of them goes.
+    kept <- core_prune(unname(ifelse(frequency >= cutoff, frequency, 0)), 0)
+    ends <- cbind(kept$from, kept$to)
+    dag <- dag_from_edges(kept$from, kept$to, nonzero(mean_weight[ends]), features)
+    n_found <- vapply(weights, function(w) sum(w != 0), 0)
+    p <- length(features) * (length(features) - 1)
+    structure(list(frequency = frequency, edges = edges, dag = dag, n.found = n_found,
+        expected.false = mean(n_found)^2 / ((2 * cutoff - 1) * p), times = times, fraction = fraction,
+        cutoff = cutoff, seed = seed), class = "cape_stability")
+}
+
+#' @export
+print.cape_stability <- function(x, ...) {
+    kept <- sum(x$edges$frequency >= x$cutoff)
+    cat("Stability selection over ", x$times, " subsamples of ", 100 * x$fraction, " % of the cells\n",
+        "edges found: ", round(mean(x$n.found), 1), " a subsample, ", nrow(x$edges), " in all\n",
+        kept, if (kept == 1) " edge" else " edges", " in at least ", 100 * x$cutoff,
+        " % of them; expected to be false: at most ", signif(x$expected.false, 2), "\n", sep = "")
+    shown <- utils::head(as.data.frame(x$edges), 10)
+    if (nrow(shown) > 0) print(shown, row.names = FALSE, digits = 3)
+    invisible(x)
+}
+
+#' A graph for every group of cells
+#'
+#' Step I on each group (cell type, condition, donor) over the same features, and the edges in which two
+#' graphs differ.
+#'
+#' Features are chosen on all cells, so that the graphs can be compared. A feature that does not vary within
+#' a group has no edges there.
+#'
+#' @inheritParams cape_stability
+#' @param by the group of every cell, or the name of a column of `colData(x)`.
+#' @return `cape_learn_dags()`: a list of [CapeDag-class] objects, named by group.
+#' @examples
+#' truth <- cape_simulate_dag(5, seed = 1)
+#' x <- cbind(cape_simulate_data(truth, 150, mechanism = "linear", seed = 2),
+#'     cape_simulate_data(truth, 150, mechanism = "linear", seed = 3))
+#' dags <- cape_learn_dags(x, by = rep(c("old", "young"), each = 150),
+#'     param = DagParam(sem = "linear"), seed = 4)
+#' cape_difference(dags$old, dags$young)
+#' @export
+cape_learn_dags <- function(x, by, param = DagParam(), seed = NULL, ...,
+                            BPPARAM = BiocParallel::SerialParam()) {
+    check_class(param, "DagParam", "param")
+    seed <- run_seed(seed)
+    groups <- per_cell(x, by, "by")
+    if (is.null(groups) || anyNA(groups)) {
+        cape_error("'by' is ", if (is.null(groups)) "NULL" else "missing for some cells",
+            "; it must give a group for every cell")
+    }
+    groups <- split(seq_along(groups), as.character(groups))
+    small <- names(which(lengths(groups) < 10L))
+    if (length(small) > 0L) {
+        cape_error("group ", some_of(quoted(small)), " has fewer than 10 cells; leave it out of 'x'")
+    }
+    table <- study_table(x, param, ...)
+    BiocParallel::bplapply(groups, learn_cells, table = table, param = param, seed = seed,
+        BPPARAM = BPPARAM)
+}
+
+#' @rdname cape_learn_dags
+#' @param a,b two graphs over the same features, as [cape_compare()] takes them.
+#' @return `cape_difference()`: a DataFrame of all edges of either graph: `from`, `to`, `weight.a`, `weight.b`
+#' (0: no edge), `difference` (b - a) and `in.graph` (`"a"`, `"b"` or `"both"`), the largest difference first.
+#' @export
+cape_difference <- function(a, b) {
+    a <- as_dag(a, "a")
+    b <- as_dag(b, "b")
+    missing <- c(setdiff(a@features, b@features), setdiff(b@features, a@features))
+    if (length(missing) > 0L) {
+        cape_error("'a' and 'b' have other features: ", some_of(quoted(missing)), " in one of them only")
+    }
+    first <- as.matrix(a@adjacency)
+    second <- as.matrix(b@adjacency)[a@features, a@features]
+    at <- which(first != 0 | second != 0, arr.ind = TRUE)
+    at <- at[order(-abs(second[at] - first[at]), at[, 1L], at[, 2L]), , drop = FALSE]
+    S4Vectors::DataFrame(from = a@features[at[, 1L]], to = a@features[at[, 2L]], weight.a = first[at],
+        weight.b = second[at], difference = second[at] - first[at],
+        in.graph = ifelse(first[at] == 0, "b", ifelse(second[at] == 0, "a", "both")))
+}
+
+#' The graph at every threshold
+#'
+#' How many edges a graph keeps at each threshold, from its weights before pruning, without another fit.
+#' Where the numbers hardly change over a range, the choice within it does not matter; see [cape_stability()]
+#' for a choice with a bound on its errors.
+#'
+#' @param x a [CapeFit-class], a [CapeDag-class], or a SingleCellExperiment from [cape_fit()].
+#' @param thresholds at which; `NULL`: 20 over the range of the weights.
+#' @return A DataFrame of `threshold`, `edges`, and `removed`: edges above the threshold that were cut
+#' because they closed a cycle.
+#' @examples
+#' x <- cape_simulate_data(cape_simulate_dag(6, seed = 1), 200, mechanism = "linear", seed = 2)
+#' cape_threshold_path(cape_learn_dag(x, DagParam(sem = "linear"), seed = 3), c(0.1, 0.2, 0.4))
+#' @export
+cape_threshold_path <- function(x, thresholds = NULL) {
+    dag <- cape_dag(x)
+    if (is.null(thresholds)) {
+        thresholds <- seq(0, max(abs(dag@weights)), length.out = 20L)
+    }
+    if (!is.numeric(thresholds) || length(thresholds) == 0L || any(!is.finite(thresholds)) || any(thresholds < 0)) {
+        cape_error("'thresholds' is ", one_line(thresholds), "; it must hold finite numbers that are not negative")
+    }
+    cuts <- lapply(thresholds, function(tau) suppressMessages(cape_prune(dag, tau)))
+    S4Vectors::DataFrame(threshold = thresholds,
+        edges = vapply(cuts, function(cut) length(cut@adjacency@x), 0L),
+        removed = vapply(cuts, function(cut) as.integer(cut@info$n_removed_for_acyclicity), 0L))
+}
+
+# Shared -------------------------------------------------------------------------------------------
+
+# The features that are used, in all cells, and what is known of them: for many fits on some of the cells.
+study_table <- function(x, param, assay.type = NULL, subset.row = NULL, knowledge = NULL, batch = NULL,
+                        perturbation = NULL, cell.weights = NULL) {
+    input <- cape_as_input(x, assay.type, subset.row, param, verbose = FALSE)
+    list(values = input$values, prior = prior_of(x, rownames(input$values), rownames(x), knowledge, batch,
+        perturbation, cell.weights))
+}
+
+learn_cells <- function(cells, table, param, seed) {
+    prior <- table$prior
+    if (length(prior$batch) > 0L) {
+        batch <- prior$batch[cells]
+        cells <- cells[batch %in% batch[duplicated(batch)]] # a cell alone in its batch says nothing
+        prior$batch <- prior$batch[cells]
+    }
+    if (length(prior$weights) > 0L) prior$weights <- prior$weights[cells]
+    at <- match(prior$perturbed[, 1L], cells)
+    prior$perturbed <- cbind(at, prior$perturbed[, 2L])[!is.na(at), , drop = FALSE]
+    result <- core_learn_dag(table$values[, cells, drop = FALSE], prior,
+        c(settings(param), run_settings(seed, 1L)), NULL)
+    new_dag(result, rownames(table$values), param, seed, prior$required)
+}
+
+nonzero <- function(weight) ifelse(weight == 0, 1e-6, weight)
+
+# R's random numbers as they were.
+with_seed <- function(seed, code) {
+    old <- if (exists(".Random.seed", globalenv(), inherits = FALSE)) get(".Random.seed", globalenv())
+    on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else assign(".Random.seed", old, globalenv()))
+    set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
+    code
+}
