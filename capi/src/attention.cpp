@@ -12,29 +12,36 @@ namespace {
 // The sizes, with those that an older client does not know at their defaults.
 cape_attention_shape read_shape(const cape_attention_shape* shape) {
   const double automatic = std::numeric_limits<double>::quiet_NaN();
-  return read_struct(shape, "shape", cape_attention_shape{0, 1, 1, 0, 0, 0, 1, automatic});
+  return read_struct(shape, "shape",
+                     cape_attention_shape{0, 1, 1, 0, 0, 0, 1, automatic, nullptr, 1, 0, 0, 0, 0});
 }
 
 template <class T>
 cape::AttentionInput<T> input(const cape_attention_shape* shape, const T* q, const T* k, const T* v,
                               const T* q_angles, const T* k_angles, const uint8_t* key_mask) {
   const cape_attention_shape s = read_shape(shape);
-  return {s.batch,
-          s.heads,
-          s.q_length,
-          s.k_length,
-          s.head_dim,
-          q,
-          k,
-          v,
-          q_angles,
-          k_angles,
-          s.angle_heads,
-          key_mask,
-          static_cast<T>(s.scale)};
+  return {.batch = s.batch,
+          .heads = s.heads,
+          .q_length = s.q_length,
+          .k_length = s.k_length,
+          .head_dim = s.head_dim,
+          .q = q,
+          .k = k,
+          .v = v,
+          .q_angles = q_angles,
+          .k_angles = k_angles,
+          .angle_heads = s.angle_heads,
+          .key_mask = key_mask,
+          .scale = static_cast<T>(s.scale),
+          .bias = static_cast<const T*>(s.bias),
+          .bias_heads = s.bias_heads,
+          .q_stride = s.q_stride,
+          .k_stride = s.k_stride,
+          .v_stride = s.v_stride,
+          .out_stride = s.out_stride};
 }
 
-// Attention needs no option but the threads, so that options may be null.
+// Attention needs no option but the threads and the seed, so that options may be null.
 template <class Body>
 cape_status attend(const cape_options* options, Body&& body) noexcept {
   return guard([&] {
@@ -64,6 +71,42 @@ cape_status backward(const cape::AttentionGradient<T>& gradient, const cape_atte
   return attend(options, [&](cape::Run& run) {
     attention_backward(input(shape, q, k, v, q_angles, k_angles, key_mask), out, lse, d_out,
                        gradient, run);
+  });
+}
+
+template <class T>
+cape_status workspace(double* forward_out, double* backward_out, const cape_attention_shape* shape,
+                      const cape_options* options) noexcept {
+  return attend(options, [&](cape::Run& run) {
+    const T* none = nullptr;
+    const cape::AttentionWorkspace bytes = cape::attention_workspace(
+        input(shape, none, none, none, none, none, nullptr), run.threads());
+    if (forward_out != nullptr) *forward_out = bytes.forward;
+    if (backward_out != nullptr) *backward_out = bytes.backward;
+  });
+}
+
+template <class T>
+cape_status linear(T* out, const cape_attention_shape* shape, int64_t n_features, uint64_t draw,
+                   const T* q, const T* k, const T* v, const T* q_angles, const T* k_angles,
+                   const uint8_t* key_mask, const cape_options* options) noexcept {
+  return attend(options, [&](cape::Run& run) {
+    const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
+    const auto directions = cape::attention_directions<T>(n_features, in.head_dim, draw, run);
+    linear_attention_forward(in, n_features, directions.data(), out, run);
+  });
+}
+
+template <class T>
+cape_status linear_backward(const cape::AttentionGradient<T>& gradient,
+                            const cape_attention_shape* shape, int64_t n_features, uint64_t draw,
+                            const T* q, const T* k, const T* v, const T* q_angles,
+                            const T* k_angles, const uint8_t* key_mask, const T* d_out,
+                            const cape_options* options) noexcept {
+  return attend(options, [&](cape::Run& run) {
+    const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
+    const auto directions = cape::attention_directions<T>(n_features, in.head_dim, draw, run);
+    linear_attention_backward(in, n_features, directions.data(), d_out, gradient, run);
   });
 }
 
@@ -110,4 +153,53 @@ cape_status cape_attention_scores(double* out, const cape_attention_shape* shape
     const double* no_values = nullptr; // the scores do not depend on them
     attention_scores(input(shape, q, k, no_values, q_angles, k_angles, key_mask), out, run);
   });
+}
+
+cape_status cape_attention_workspace(double* forward_out, double* backward_out,
+                                     const cape_attention_shape* shape,
+                                     const cape_options* options) {
+  return workspace<double>(forward_out, backward_out, shape, options);
+}
+
+cape_status cape_attention_workspace_f32(double* forward_out, double* backward_out,
+                                         const cape_attention_shape* shape,
+                                         const cape_options* options) {
+  return workspace<float>(forward_out, backward_out, shape, options);
+}
+
+cape_status cape_linear_attention(double* out, const cape_attention_shape* shape,
+                                  int64_t n_features, uint64_t draw, const double* q,
+                                  const double* k, const double* v, const double* q_angles,
+                                  const double* k_angles, const uint8_t* key_mask,
+                                  const cape_options* options) {
+  return linear(out, shape, n_features, draw, q, k, v, q_angles, k_angles, key_mask, options);
+}
+
+cape_status cape_linear_attention_f32(float* out, const cape_attention_shape* shape,
+                                      int64_t n_features, uint64_t draw, const float* q,
+                                      const float* k, const float* v, const float* q_angles,
+                                      const float* k_angles, const uint8_t* key_mask,
+                                      const cape_options* options) {
+  return linear(out, shape, n_features, draw, q, k, v, q_angles, k_angles, key_mask, options);
+}
+
+cape_status cape_linear_attention_backward(double* dq, double* dk, double* dv, double* dq_angles,
+                                           double* dk_angles, const cape_attention_shape* shape,
+                                           int64_t n_features, uint64_t draw, const double* q,
+                                           const double* k, const double* v, const double* q_angles,
+                                           const double* k_angles, const uint8_t* key_mask,
+                                           const double* d_out, const cape_options* options) {
+  return linear_backward<double>({dq, dk, dv, dq_angles, dk_angles}, shape, n_features, draw, q, k,
+                                 v, q_angles, k_angles, key_mask, d_out, options);
+}
+
+cape_status cape_linear_attention_backward_f32(float* dq, float* dk, float* dv, float* dq_angles,
+                                               float* dk_angles, const cape_attention_shape* shape,
+                                               int64_t n_features, uint64_t draw, const float* q,
+                                               const float* k, const float* v,
+                                               const float* q_angles, const float* k_angles,
+                                               const uint8_t* key_mask, const float* d_out,
+                                               const cape_options* options) {
+  return linear_backward<float>({dq, dk, dv, dq_angles, dk_angles}, shape, n_features, draw, q, k,
+                                v, q_angles, k_angles, key_mask, d_out, options);
 }

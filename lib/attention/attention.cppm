@@ -11,8 +11,8 @@ import cape.core;
 export namespace cape {
 
 /// The tensors of one call, all row-major. A tensor of queries is batch x q_length x
-/// heads*head_dim: element (b, i, h, c) at [(b*q_length + i) * heads*head_dim + h*head_dim + c];
-/// keys, values and the output likewise.
+/// heads*head_dim: element (b, i, h, c) at [(b*q_length + i) * q_stride + h*head_dim + c]; keys,
+/// values and the output likewise.
 template <class T>
 struct AttentionInput {
   std::int64_t batch = 1;
@@ -38,6 +38,10 @@ struct AttentionInput {
   /// this key. It has no gradient.
   const T* bias = nullptr;
   std::int64_t bias_heads = 1;
+  /// Elements from one row of a tensor (a token with all its heads) to the next, at least
+  /// heads*head_dim; 0: no gaps. out_stride is that of the output and of its gradient. Other
+  /// gradients have no gaps.
+  std::int64_t q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0;
 };
 
 /// Where gradients go, each of its tensor's shape; what was there is overwritten. A null one is not
@@ -51,12 +55,22 @@ struct AttentionGradient {
   T* k_angles = nullptr;
 };
 
-// All three functions: the same bits for any number of threads; memory for a rotated copy of the
+/// Bytes that the calls below allocate beyond their arguments, with angles, at most.
+struct AttentionWorkspace {
+  double forward = 0;  ///< attention_forward() and attention_scores()
+  double backward = 0; ///< attention_backward()
+};
+/// From the sizes alone: pointers are not looked at. invalid_argument for a size out of range. O(1).
+template <class T>
+AttentionWorkspace attention_workspace(const AttentionInput<T>& in, int threads);
+
+// The next three functions: the same bits for any number of threads; memory for a rotated copy of the
 // keys and values and for tiles of scores, never for q_length x k_length of them. Errors:
 // invalid_argument for a null pointer, a size out of range, or a value (outside padding) that is
 // not finite or so large that a score could overflow; dim_mismatch for an odd head_dim with angles
-// or another angle_heads or bias_heads than 1 and heads.
-// O(batch heads q_length k_length head_dim).
+// or another angle_heads or bias_heads than 1 and heads; out_of_memory, before anything is
+// allocated, if their workspace is more than the machine has. O(batch heads q_length k_length
+// head_dim).
 
 /// out: batch x q_length x heads*head_dim (paper, eq_inject to eq attention, over the softmax of
 /// scaled scores). log_sum_exp of the scaled scores: batch x heads x q_length, or null; -inf for a
@@ -118,6 +132,8 @@ extern template void attention_backward<float>(const AttentionInput<float>&, con
                                                const AttentionGradient<float>&, Run&);
 extern template void attention_scores<double>(const AttentionInput<double>&, double*, Run&);
 extern template void attention_scores<float>(const AttentionInput<float>&, float*, Run&);
+extern template AttentionWorkspace attention_workspace<double>(const AttentionInput<double>&, int);
+extern template AttentionWorkspace attention_workspace<float>(const AttentionInput<float>&, int);
 extern template std::vector<double> attention_directions<double>(std::int64_t, std::int64_t,
                                                                  std::uint64_t, Run&);
 extern template std::vector<float> attention_directions<float>(std::int64_t, std::int64_t,

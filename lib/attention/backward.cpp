@@ -67,19 +67,19 @@ void HeadQueries<T>::load(std::int64_t b, std::int64_t h, const Output<T>& outpu
     for (std::int64_t j = 0; j < some; ++j) {
       const std::int64_t i = first + j;
       T* row = turned.data() + j * in.head_dim;
-      for (const T* x : {in.q, output.out, output.d_out})
-        prefetch(queries(in, x), b, i + rows_ahead, h);
-      call.turn_q.turn(i, h, T(1), log2_e<T> * scale_of(in), queries(in, in.q).row(b, i, h), row);
-      const T* d_row = queries(in, output.d_out).row(b, i, h);
+      for (const auto& x : {q_of(in), outputs(in, output.out), outputs(in, output.d_out)})
+        prefetch(x, b, i + rows_ahead, h);
+      call.turn_q.turn(i, h, T(1), log2_e<T> * scale_of(in), q_of(in).row(b, i, h), row);
+      const T* d_row = outputs(in, output.d_out).row(b, i, h);
       pack_row(columns, i, padded, row, in.head_dim, q_rows.data());
       pack_row(columns, i, padded, d_row, in.head_dim, d_out_rows.data());
-      correction.data()[i] = dot(queries(in, output.out).row(b, i, h), d_row, in.head_dim);
+      correction.data()[i] = dot(outputs(in, output.out).row(b, i, h), d_row, in.head_dim);
       if (std::isfinite(sums[i])) log_sum.data()[i] = log2_e<T> * sums[i];
     }
     simd::transpose(turned.data(), in.head_dim, some, in.head_dim, q.data() + first * in.head_dim,
                     columns.panel);
-    simd::transpose(queries(in, output.d_out).row(b, first, h), in.heads * in.head_dim, some,
-                    in.head_dim, d_out.data() + first * in.head_dim, columns.panel);
+    simd::transpose(outputs(in, output.d_out).row(b, first, h), outputs(in, output.d_out).stride,
+                    some, in.head_dim, d_out.data() + first * in.head_dim, columns.panel);
   }
 }
 
@@ -111,11 +111,11 @@ void HeadKeys<T>::load(std::int64_t b, std::int64_t h) {
   std::fill_n(padding.data(), rows.size(), T(0));
   for (std::int64_t j = 0; j < std::ssize(rows); ++j) {
     const std::int64_t row = rows[static_cast<std::size_t>(j)];
-    for (const T* x : {in.k, in.v}) prefetch(keys(in, x), b, row + rows_ahead, h);
-    call.turn_k.turn(row, h, T(1), T(1), keys(in, in.k).row(b, row, h), turned.data());
+    for (const auto& x : {k_of(in), v_of(in)}) prefetch(x, b, row + rows_ahead, h);
+    call.turn_k.turn(row, h, T(1), T(1), k_of(in).row(b, row, h), turned.data());
     pack_strip_row(call.tiling.columns, j, turned.data(), in.head_dim, k.data());
     pack_row(call.tiling.columns, j, padded, turned.data(), in.head_dim, k_rows.data());
-    pack_strip_row(call.tiling.columns, j, keys(in, in.v).row(b, row, h), in.head_dim, v.data());
+    pack_strip_row(call.tiling.columns, j, v_of(in).row(b, row, h), in.head_dim, v.data());
   }
 }
 
@@ -281,30 +281,30 @@ void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_
                         const T* d_out, const AttentionGradient<T>& gradient, Run& run) {
   check_shapes(in, true);
   check_gradient(in, gradient);
-  const std::int64_t q_size = queries(in, in.q).size(), k_size = keys(in, in.k).size();
-  check_pointer(out, q_size, "out");
-  check_pointer(log_sum_exp, q_size / in.head_dim, "log_sum_exp");
-  check_pointer(d_out, q_size, "d_out");
+  const std::int64_t n_q = q_size(in), n_k = k_size(in);
+  check_pointer(out, n_q, "out");
+  check_pointer(log_sum_exp, n_q / in.head_dim, "log_sum_exp");
+  check_pointer(d_out, n_q, "d_out");
+  check_workspace(in, attention_workspace(in, run.threads()).backward);
   check_values(in);
-  checked_magnitude(out, q_size, "out");
-  checked_magnitude(d_out, q_size, "d_out");
+  checked_magnitude(outputs(in, out), "out");
+  checked_magnitude(outputs(in, d_out), "d_out");
 
-  if (gradient.k != nullptr) std::fill_n(gradient.k, k_size, T(0)); // padded keys stay 0
-  if (gradient.v != nullptr) std::fill_n(gradient.v, k_size, T(0));
+  if (gradient.k != nullptr) std::fill_n(gradient.k, n_k, T(0)); // padded keys stay 0
+  if (gradient.v != nullptr) std::fill_n(gradient.v, n_k, T(0));
   const Call<T> call(in, run);
   const Output<T> output{out, log_sum_exp, d_out};
-  if (q_size + k_size > 0)
-    for_heads(in, run, [&] { return HeadBackward<T>(call, output, gradient); });
+  if (n_q + n_k > 0) for_heads(in, run, [&] { return HeadBackward<T>(call, output, gradient); });
   if (gradient.q_angles != nullptr)
-    angle_gradient(call, queries(in, in.q), queries<T, const T>(in, gradient.q), gradient.q_angles,
+    angle_gradient(call, q_of(in), queries<T, const T>(in, gradient.q), gradient.q_angles,
                    [](std::int64_t, std::int64_t) { return true; });
   if (gradient.k_angles != nullptr)
-    angle_gradient(call, keys(in, in.k), keys<T, const T>(in, gradient.k), gradient.k_angles,
+    angle_gradient(call, k_of(in), keys<T, const T>(in, gradient.k), gradient.k_angles,
                    [&](std::int64_t b, std::int64_t j) { return is_key(in, b, j); });
 
-  check_result(gradient.q, q_size, "gradient.q");
-  check_result(gradient.k, k_size, "gradient.k");
-  check_result(gradient.v, k_size, "gradient.v");
+  check_result(gradient.q, n_q, "gradient.q");
+  check_result(gradient.k, n_k, "gradient.k");
+  check_result(gradient.v, n_k, "gradient.v");
   check_result(gradient.q_angles, angle_count(in, in.q_length), "gradient.q_angles");
   check_result(gradient.k_angles, angle_count(in, in.k_length), "gradient.k_angles");
 }

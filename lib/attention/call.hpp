@@ -5,25 +5,54 @@ namespace cape {
 
 // ---------------------------------------------------------------------------------------- tensors
 
-// A length x heads*head_dim tensor for every element of the batch.
+// A length x heads*head_dim tensor for every element of the batch, its rows `stride` apart.
 template <class T>
 struct Tensor {
   T* data;
-  std::int64_t batch, length, heads, head_dim;
+  std::int64_t batch, length, heads, head_dim, stride;
 
-  std::int64_t size() const { return batch * length * heads * head_dim; }
   T* row(std::int64_t b, std::int64_t i, std::int64_t h) const {
-    return data + ((b * length + i) * heads + h) * head_dim;
+    return data + (b * length + i) * stride + h * head_dim;
   }
 };
 
+// A tensor of queries or keys; stride 0: without gaps.
 template <class T, class U>
-Tensor<U> queries(const AttentionInput<T>& in, U* data) {
-  return {data, in.batch, in.q_length, in.heads, in.head_dim};
+Tensor<U> queries(const AttentionInput<T>& in, U* data, std::int64_t stride = 0) {
+  const std::int64_t width = in.heads * in.head_dim;
+  return {data, in.batch, in.q_length, in.heads, in.head_dim, stride == 0 ? width : stride};
 }
 template <class T, class U>
-Tensor<U> keys(const AttentionInput<T>& in, U* data) {
-  return {data, in.batch, in.k_length, in.heads, in.head_dim};
+Tensor<U> keys(const AttentionInput<T>& in, U* data, std::int64_t stride = 0) {
+  const std::int64_t width = in.heads * in.head_dim;
+  return {data, in.batch, in.k_length, in.heads, in.head_dim, stride == 0 ? width : stride};
+}
+
+template <class T>
+Tensor<const T> q_of(const AttentionInput<T>& in) {
+  return queries(in, in.q, in.q_stride);
+}
+template <class T>
+Tensor<const T> k_of(const AttentionInput<T>& in) {
+  return keys(in, in.k, in.k_stride);
+}
+template <class T>
+Tensor<const T> v_of(const AttentionInput<T>& in) {
+  return keys(in, in.v, in.v_stride);
+}
+template <class T, class U>
+Tensor<U> outputs(const AttentionInput<T>& in, U* data) {
+  return queries(in, data, in.out_stride);
+}
+
+// Elements of a tensor without gaps.
+template <class T>
+std::int64_t q_size(const AttentionInput<T>& in) {
+  return in.batch * in.q_length * in.heads * in.head_dim;
+}
+template <class T>
+std::int64_t k_size(const AttentionInput<T>& in) {
+  return in.batch * in.k_length * in.heads * in.head_dim;
 }
 
 template <class T>
@@ -103,6 +132,18 @@ void check_shapes(const AttentionInput<T>& in, bool values) {
   const std::int64_t width = checked_size(in.heads, in.head_dim, "heads x head_dim");
   const std::int64_t q_rows = checked_size(in.batch, in.q_length, "batch x q_length");
   const std::int64_t k_rows = checked_size(in.batch, in.k_length, "batch x k_length");
+  const auto check_stride = [&](std::int64_t stride, std::int64_t rows, const char* name) {
+    if (stride != 0 && stride < width)
+      throw Error(Status::invalid_argument,
+                  message(name, " is ", stride,
+                          "; it must be 0 (no gaps) or at least heads x head_dim, which is ",
+                          width));
+    checked_size(rows, stride, name);
+  };
+  check_stride(in.q_stride, q_rows, "q_stride");
+  check_stride(in.k_stride, k_rows, "k_stride");
+  check_stride(in.v_stride, k_rows, "v_stride");
+  check_stride(in.out_stride, q_rows, "out_stride");
   check_pointer(in.q, checked_size(q_rows, width, "q"), "q");
   check_pointer(in.k, checked_size(k_rows, width, "k"), "k");
   if (values) check_pointer(in.v, k_rows * width, "v");
@@ -134,17 +175,26 @@ T checked_magnitude(const T* x, std::int64_t size, const char* name) {
   return largest;
 }
 
+template <class T>
+T checked_magnitude(const Tensor<const T>& x, const char* name) {
+  const std::int64_t rows = x.batch * x.length, width = x.heads * x.head_dim;
+  if (x.stride == width) return checked_magnitude(x.data, rows * width, name);
+  T largest = 0;
+  for (std::int64_t i = 0; i < rows; ++i)
+    largest = std::max(largest, checked_magnitude(x.data + i * x.stride, width, name));
+  return largest;
+}
+
 // The largest magnitude of the keys or values that are not padding.
 template <class T>
-T checked_key_magnitude(const AttentionInput<T>& in, const T* x, const char* name) {
-  const Tensor<const T> tensor = keys(in, x);
-  if (in.key_mask == nullptr) return checked_magnitude(x, tensor.size(), name);
+T checked_key_magnitude(const AttentionInput<T>& in, const Tensor<const T>& x, const char* name) {
+  if (in.key_mask == nullptr) return checked_magnitude(x, name);
   T largest = 0;
   for (std::int64_t b = 0; b < in.batch; ++b)
     for (std::int64_t j = 0; j < in.k_length; ++j)
       if (is_key(in, b, j))
         largest =
-            std::max(largest, checked_magnitude(tensor.row(b, j, 0), in.heads * in.head_dim, name));
+            std::max(largest, checked_magnitude(x.row(b, j, 0), in.heads * in.head_dim, name));
   return largest;
 }
 
@@ -164,8 +214,8 @@ void check_bias(const AttentionInput<T>& in) {
 // Finite, and small enough that no score can overflow.
 template <class T>
 void check_scored_values(const AttentionInput<T>& in) {
-  const double q = static_cast<double>(checked_magnitude(in.q, queries(in, in.q).size(), "q"));
-  const double k = static_cast<double>(checked_key_magnitude(in, in.k, "k"));
+  const double q = static_cast<double>(checked_magnitude(q_of(in), "q"));
+  const double k = static_cast<double>(checked_key_magnitude(in, k_of(in), "k"));
   if (has_angles(in)) {
     checked_magnitude(in.q_angles, angle_count(in, in.q_length), "q_angles");
     checked_magnitude(in.k_angles, angle_count(in, in.k_length), "k_angles");
@@ -182,7 +232,7 @@ void check_scored_values(const AttentionInput<T>& in) {
 template <class T>
 void check_values(const AttentionInput<T>& in) {
   check_scored_values(in);
-  const double v = static_cast<double>(checked_key_magnitude(in, in.v, "v"));
+  const double v = static_cast<double>(checked_key_magnitude(in, v_of(in), "v"));
   // The weights of the forward kernel are up to 2^8.
   if (256 * v * static_cast<double>(in.k_length) >
       static_cast<double>(std::numeric_limits<T>::max()))
@@ -196,9 +246,9 @@ void check_gradient(const AttentionInput<T>& in, const AttentionGradient<T>& gra
     throw Error(Status::invalid_argument,
                 "a gradient of angles is asked for but there are no angles");
   if (gradient.q_angles != nullptr)
-    check_pointer(gradient.q, queries(in, in.q).size(), "gradient.q, on which q_angles rests,");
+    check_pointer(gradient.q, q_size(in), "gradient.q, on which q_angles rests,");
   if (gradient.k_angles != nullptr)
-    check_pointer(gradient.k, keys(in, in.k).size(), "gradient.k, on which k_angles rests,");
+    check_pointer(gradient.k, k_size(in), "gradient.k, on which k_angles rests,");
 }
 
 template <class T>
@@ -355,6 +405,29 @@ struct Call {
   Tiling<T> tiling;
   Rotation<T> turn_q, turn_k;
 };
+
+// Forward, threads take whole heads if there are several for each of them; otherwise they share out
+// the tiles of a head.
+template <class T>
+bool whole_heads(const AttentionInput<T>& in, std::int64_t threads) {
+  return threads == 1 || in.batch * in.heads >= 4 * threads;
+}
+
+// Queries of a tile forward: all tiles are about as large, and if threads share them out, there are
+// several for each.
+template <class T>
+std::int64_t tile_rows(const AttentionInput<T>& in, const Tiling<T>& tiling, std::int64_t threads) {
+  const std::int64_t length = std::max(in.q_length, std::int64_t{1}), least = 8 * simd::strip_rows;
+  const std::int64_t share = whole_heads(in, threads) ? length : length / (4 * threads);
+  const std::int64_t most = std::min(tiling.rows, std::max(share, least));
+  const std::int64_t tiles = (length + most - 1) / most;
+  return round_up((length + tiles - 1) / tiles, simd::strip_rows);
+}
+
+template <class T>
+void check_workspace(const AttentionInput<T>& in, double bytes) {
+  check_memory(bytes, message("attention of ", in.q_length, " queries to ", in.k_length, " keys"));
+}
 
 // What is summed over the rows of a head is summed in so many parts, so that there is work for
 // several threads. Their number depends on the shape alone, and so does every sum.

@@ -63,12 +63,11 @@ void PackedHead<T>::load(std::int64_t batch, std::int64_t head) {
     const std::int64_t some = std::min(columns.panel, n - first);
     for (std::int64_t j = 0; j < some; ++j) {
       const std::int64_t row = rows[static_cast<std::size_t>(first + j)];
-      prefetch(keys(in, in.k), b, row + rows_ahead, h);
-      call_.turn_k.turn(row, h, T(1), T(1), keys(in, in.k).row(b, row, h),
-                        turned_.data() + j * head_dim);
+      prefetch(k_of(in), b, row + rows_ahead, h);
+      call_.turn_k.turn(row, h, T(1), T(1), k_of(in).row(b, row, h), turned_.data() + j * head_dim);
       if (!values_) continue;
-      prefetch(keys(in, in.v), b, row + rows_ahead, h);
-      pack_row(columns, first + j, padded, keys(in, in.v).row(b, row, h), head_dim, v.data());
+      prefetch(v_of(in), b, row + rows_ahead, h);
+      pack_row(columns, first + j, padded, v_of(in).row(b, row, h), head_dim, v.data());
     }
     simd::transpose(turned_.data(), head_dim, some, head_dim, k.data() + first * head_dim,
                     columns.panel);
@@ -94,9 +93,8 @@ public:
     b = batch, h = head, first = from, n = count;
     if (n < rows_) q_.fill(0);
     for (std::int64_t i = 0; i < n; ++i) {
-      prefetch(queries(in, in.q), b, first + i + rows_ahead, h);
-      call_.turn_q.turn(first + i, h, T(1), factor, queries(in, in.q).row(b, first + i, h),
-                        turned_.data());
+      prefetch(q_of(in), b, first + i + rows_ahead, h);
+      call_.turn_q.turn(first + i, h, T(1), factor, q_of(in).row(b, first + i, h), turned_.data());
       pack_strip_row(call_.tiling.columns, i, turned_.data(), in.head_dim, q_.data());
     }
     top_.fill(0);
@@ -175,21 +173,11 @@ void put_out(const Call<T>& call, Queries<T>& q, T* out, T* log_sum_exp) {
   const simd::QueryTile<T> tile = q.tile();
   for (std::int64_t i = 0; i < q.n; ++i) {
     std::copy_n(tile.out + i * tile.width, in.head_dim,
-                queries(in, out).row(q.b, q.first + i, q.h));
+                outputs(in, out).row(q.b, q.first + i, q.h));
     if (log_sum_exp != nullptr)
       log_sum_exp[(q.b * in.heads + q.h) * in.q_length + q.first + i] =
           ln_2<T> * (tile.top[i] + std::log2(tile.sum[i * call.tiling.columns.vector]));
   }
-}
-
-// Queries of a tile: all tiles are about as large, and there are several for each of `threads`.
-template <class T>
-std::int64_t tile_rows(const Call<T>& call, int threads) {
-  const std::int64_t length = call.in.q_length, least = 8 * simd::strip_rows;
-  const std::int64_t share = threads > 1 ? length / (4 * threads) : length;
-  const std::int64_t most = std::min(call.tiling.rows, std::max(share, least));
-  const std::int64_t tiles = (length + most - 1) / most;
-  return round_up((length + tiles - 1) / tiles, simd::strip_rows);
 }
 
 // body(packed head, queries to load, number of the first, their number) for the tiles of queries of
@@ -199,9 +187,8 @@ template <class T, class F>
 void for_query_tiles(const Call<T>& call, bool values, F body) {
   const AttentionInput<T>& in = call.in;
   const std::int64_t heads = in.batch * in.heads, threads = call.run.threads();
-  const bool whole_heads = threads == 1 || heads >= 4 * threads;
-  const std::int64_t rows = tile_rows(call, whole_heads ? 1 : threads);
-  if (whole_heads) {
+  const std::int64_t rows = tile_rows(in, call.tiling, threads);
+  if (whole_heads(in, threads)) {
     const std::int64_t tasks = threads == 1 ? 1 : std::min(heads, 8 * threads);
     call.run.parallel_for(tasks, [&](std::int64_t task) {
       PackedHead<T> head(call, values);
@@ -239,8 +226,9 @@ template <class T>
 void attention_forward(const AttentionInput<T>& in, T* out, std::type_identity_t<T>* log_sum_exp,
                        Run& run) {
   check_shapes(in, true);
-  const std::int64_t size = queries(in, in.q).size();
+  const std::int64_t size = q_size(in);
   check_pointer(out, size, "out");
+  check_workspace(in, attention_workspace(in, run.threads()).forward);
   check_values(in);
   if (size == 0) return;
   const Call<T> call(in, run);
@@ -265,6 +253,7 @@ void attention_scores(const AttentionInput<T>& in, T* scores, Run& run) {
                                            in.q_length, "batch x heads x q_length");
   const std::int64_t size = checked_size(q_rows, in.k_length, "scores");
   check_pointer(scores, size, "scores");
+  check_workspace(in, attention_workspace(in, run.threads()).forward);
   check_scored_values(in);
   if (size == 0) return;
   const Call<T> call(in, run);

@@ -173,13 +173,11 @@ void for_tiles(const LinearCall<T>& call, std::int64_t parts, const std::vector<
 }
 
 template <class T>
-arma::Mat<T> value_tile(const LinearCall<T>& call, const T* x, std::int64_t length, std::int64_t b,
-                        std::int64_t h, const std::vector<std::int64_t>& rows) {
-  const AttentionInput<T>& in = call.in;
-  const Tensor<const T> tensor{x, in.batch, length, in.heads, in.head_dim};
-  arma::Mat<T> tile(static_cast<arma::uword>(in.head_dim), rows.size());
+arma::Mat<T> columns(const Tensor<const T>& x, std::int64_t b, std::int64_t h,
+                     const std::vector<std::int64_t>& rows) {
+  arma::Mat<T> tile(static_cast<arma::uword>(x.head_dim), rows.size());
   for (std::size_t j = 0; j < rows.size(); ++j)
-    std::copy_n(tensor.row(b, rows[j], h), in.head_dim, tile.colptr(j));
+    std::copy_n(x.row(b, rows[j], h), x.head_dim, tile.colptr(j));
   return tile;
 }
 
@@ -190,13 +188,13 @@ KeySums<T> sum_keys(const LinearCall<T>& call, std::int64_t b, std::int64_t h,
   const std::int64_t parts = parts_of_head(in, in.k_length);
   std::vector<KeySums<T>> sums(static_cast<std::size_t>(parts), KeySums<T>(call));
   for_tiles(call, parts, rows, [&](std::size_t part, const std::int64_t* some, std::int64_t count) {
-    Tile<T> tile = load_tile(call, keys(in, in.k), b, h, some, count);
+    Tile<T> tile = load_tile(call, k_of(in), b, h, some, count);
     KeySums<T>& sum = sums[part];
     sum.raise(arma::max(sum.top, pair_tops(tile.f)));
     tile.f.each_col() -= sum.top;
     finish_features(call, call.turn_k, h, tile);
     sum.z += arma::sum(tile.f, 1);
-    sum.n += tile.turned * value_tile(call, in.v, in.k_length, b, h, tile.rows).t();
+    sum.n += tile.turned * columns(v_of(in), b, h, tile.rows).t();
   });
   for (std::size_t part = 1; part < sums.size(); ++part) sums[0].add(sums[part]);
   return sums[0];
@@ -206,7 +204,7 @@ KeySums<T> sum_keys(const LinearCall<T>& call, std::int64_t b, std::int64_t h,
 template <class T>
 Tile<T> query_tile(const LinearCall<T>& call, std::int64_t b, std::int64_t h,
                    const KeySums<T>& keys, const std::int64_t* rows, std::int64_t n) {
-  Tile<T> tile = load_tile(call, queries(call.in, call.in.q), b, h, rows, n);
+  Tile<T> tile = load_tile(call, q_of(call.in), b, h, rows, n);
   tile.f.each_col() += keys.top;
   const arma::Row<T> top = arma::max(tile.f, 0);
   tile.f.each_row() -= top;
@@ -226,7 +224,7 @@ void head_forward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, T* 
   const std::vector<std::int64_t> rows = key_rows(in, b);
   if (rows.empty()) {
     for (std::int64_t i = 0; i < in.q_length; ++i)
-      std::fill_n(queries(in, out).row(b, i, h), in.head_dim, T(0));
+      std::fill_n(outputs(in, out).row(b, i, h), in.head_dim, T(0));
     return;
   }
   const KeySums<T> sums = sum_keys(call, b, h, rows);
@@ -238,7 +236,7 @@ void head_forward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, T* 
               means.each_row() /= weights;
               for (std::int64_t i = 0; i < count; ++i)
                 std::copy_n(means.colptr(static_cast<arma::uword>(i)), in.head_dim,
-                            queries(in, out).row(b, some[i], h));
+                            outputs(in, out).row(b, some[i], h));
             });
 }
 
@@ -292,7 +290,7 @@ void head_backward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, co
               arma::Mat<T> means = sums.n.t() * tile.turned;
               const arma::Row<T> weights = sums.z.t() * tile.f;
               means.each_row() /= weights;
-              arma::Mat<T> d_sums = value_tile(call, d_out, in.q_length, b, h, tile.rows);
+              arma::Mat<T> d_sums = columns(outputs(in, d_out), b, h, tile.rows);
               d_sums.each_row() /= weights;
               const arma::Row<T> d_weights = -arma::sum(d_sums % means, 0);
               part_gradients[part].n += tile.turned * d_sums.t();
@@ -310,13 +308,13 @@ void head_backward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, co
   const KeySums<T>& d_sums = part_gradients[0];
   for_tiles(call, parts_of_head(in, in.k_length), rows,
             [&](std::size_t, const std::int64_t* some, std::int64_t count) {
-              Tile<T> tile = load_tile(call, keys(in, in.k), b, h, some, count);
+              Tile<T> tile = load_tile(call, k_of(in), b, h, some, count);
               tile.f.each_col() -= sums.top;
               finish_features(call, call.turn_k, h, tile);
               if (gradient.v != nullptr)
                 put_tile<T>(d_sums.n.t() * tile.turned, keys(in, gradient.v), b, h, tile.rows);
               if (gradient.k == nullptr) return;
-              const arma::Mat<T> values = value_tile(call, in.v, in.k_length, b, h, tile.rows);
+              const arma::Mat<T> values = columns(v_of(in), b, h, tile.rows);
               arma::Mat<T> d_f(arma::size(tile.f));
               d_f.each_col() = d_sums.z;
               put_tile(
@@ -341,8 +339,8 @@ void check_linear(const AttentionInput<T>& in, std::int64_t features, const T* d
     throw Error(Status::invalid_argument,
                 message("scale is ", in.scale, "; for linear attention it must be positive"));
   check_values(in);
-  const double q = static_cast<double>(checked_magnitude(in.q, queries(in, in.q).size(), "q"));
-  const double k = static_cast<double>(checked_key_magnitude(in, in.k, "k"));
+  const double q = static_cast<double>(checked_magnitude(q_of(in), "q"));
+  const double k = static_cast<double>(checked_key_magnitude(in, k_of(in), "k"));
   const double largest = std::max(q, k), d = static_cast<double>(in.head_dim);
   if (!(4 * d * static_cast<double>(scale_of(in)) * largest * largest <=
         static_cast<double>(std::numeric_limits<T>::max())))
@@ -371,7 +369,7 @@ template <class T>
 void linear_attention_forward(const AttentionInput<T>& in, std::int64_t features,
                               const T* directions, T* out, Run& run) {
   check_linear(in, features, directions);
-  const std::int64_t size = queries(in, in.q).size();
+  const std::int64_t size = q_size(in);
   check_pointer(out, size, "out");
   if (size == 0) return;
   const LinearCall<T> call(in, features, directions, run);
@@ -385,17 +383,17 @@ void linear_attention_backward(const AttentionInput<T>& in, std::int64_t feature
                                const AttentionGradient<T>& gradient, Run& run) {
   check_linear(in, features, directions);
   check_gradient(in, gradient);
-  const std::int64_t q_size = queries(in, in.q).size(), k_size = keys(in, in.k).size();
-  check_pointer(d_out, q_size, "d_out");
-  checked_magnitude(d_out, q_size, "d_out");
-  if (gradient.q != nullptr) std::fill_n(gradient.q, q_size, T(0));
-  if (gradient.k != nullptr) std::fill_n(gradient.k, k_size, T(0)); // padded keys stay 0
-  if (gradient.v != nullptr) std::fill_n(gradient.v, k_size, T(0));
-  const std::int64_t q_angles = gradient.q_angles != nullptr ? q_size / 2 : 0;
-  const std::int64_t k_angles = gradient.k_angles != nullptr ? k_size / 2 : 0;
+  const std::int64_t n_q = q_size(in), n_k = k_size(in);
+  check_pointer(d_out, n_q, "d_out");
+  checked_magnitude(outputs(in, d_out), "d_out");
+  if (gradient.q != nullptr) std::fill_n(gradient.q, n_q, T(0));
+  if (gradient.k != nullptr) std::fill_n(gradient.k, n_k, T(0)); // padded keys stay 0
+  if (gradient.v != nullptr) std::fill_n(gradient.v, n_k, T(0));
+  const std::int64_t q_angles = gradient.q_angles != nullptr ? n_q / 2 : 0;
+  const std::int64_t k_angles = gradient.k_angles != nullptr ? n_k / 2 : 0;
   std::vector<T> d_q_angles(static_cast<std::size_t>(q_angles));
   std::vector<T> d_k_angles(static_cast<std::size_t>(k_angles));
-  if (q_size + k_size > 0) {
+  if (n_q + n_k > 0) {
     const LinearCall<T> call(in, features, directions, run);
     const std::int64_t heads = in.batch * in.heads;
     for_heads(in, run, [&] {
@@ -411,9 +409,9 @@ void linear_attention_backward(const AttentionInput<T>& in, std::int64_t feature
     sum_angle_gradients(in, in.q_length, d_q_angles, gradient.q_angles);
   if (gradient.k_angles != nullptr)
     sum_angle_gradients(in, in.k_length, d_k_angles, gradient.k_angles);
-  check_result(gradient.q, q_size, "gradient.q");
-  check_result(gradient.k, k_size, "gradient.k");
-  check_result(gradient.v, k_size, "gradient.v");
+  check_result(gradient.q, n_q, "gradient.q");
+  check_result(gradient.k, n_k, "gradient.k");
+  check_result(gradient.v, n_k, "gradient.v");
   check_result(gradient.q_angles, angle_count(in, in.q_length), "gradient.q_angles");
   check_result(gradient.k_angles, angle_count(in, in.k_length), "gradient.k_angles");
 }

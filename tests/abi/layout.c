@@ -85,6 +85,12 @@ int main(void) {
   FIELD(cape_attention_shape, head_dim);
   FIELD(cape_attention_shape, angle_heads);
   FIELD(cape_attention_shape, scale);
+  FIELD(cape_attention_shape, bias);
+  FIELD(cape_attention_shape, bias_heads);
+  FIELD(cape_attention_shape, q_stride);
+  FIELD(cape_attention_shape, k_stride);
+  FIELD(cape_attention_shape, v_stride);
+  FIELD(cape_attention_shape, out_stride);
   TYPE(cape_graph_metrics);
   FIELD(cape_graph_metrics, struct_size);
   FIELD(cape_graph_metrics, true_edges);

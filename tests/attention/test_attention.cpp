@@ -542,6 +542,51 @@ BOOST_AUTO_TEST_CASE(angles_of_the_rotary_stage_give_its_score) {
                  1e-13);
 }
 
+BOOST_AUTO_TEST_CASE(tensors_may_have_gaps) {
+  // Queries, keys and values of a token side by side, as one projection gives them.
+  cape::Rng rng(44);
+  Problem<double> p = random_problem(rng, 2, 2, 9, 9, 4, Angles::shared);
+  const std::int64_t width = p.width(), rows = 2 * 9, stride = 3 * width + 1;
+  std::vector<double> joint(at(rows * stride), nan_value), out(at(rows * (width + 3)), -7);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t c = 0; c < width; ++c) {
+      joint[at(i * stride + c)] = p.q[at(i * width + c)];
+      joint[at(i * stride + width + c)] = p.k[at(i * width + c)];
+      joint[at(i * stride + 2 * width + c)] = p.v[at(i * width + c)];
+    }
+  AttentionInput<double> in = p.input();
+  in.q = joint.data();
+  in.k = joint.data() + width;
+  in.v = joint.data() + 2 * width;
+  in.q_stride = in.k_stride = in.v_stride = stride;
+  in.out_stride = width + 3;
+  cape::Run run;
+  std::vector<double> sums(2 * 2 * 9), scores(2 * 2 * 9 * 9), dense_scores(scores.size());
+  cape::attention_forward(in, out.data(), sums.data(), run);
+  const Forward<double> f = forward(p);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t c = 0; c < width; ++c)
+      BOOST_TEST(out[at(i * (width + 3) + c)] == f.out[at(i * width + c)]);
+    BOOST_TEST(out[at(i * (width + 3) + width)] == -7.0);
+  }
+  cape::attention_scores(in, scores.data(), run);
+  cape::attention_scores(p.input(), dense_scores.data(), run);
+  BOOST_TEST((scores == dense_scores));
+  std::vector<double> d_out(out.size(), nan_value), dense(p.q.size());
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t c = 0; c < width; ++c)
+      d_out[at(i * (width + 3) + c)] = dense[at(i * width + c)] = rng.uniform(-1, 1);
+  const Gradient<double> g = backward(p, dense);
+  std::vector<double> d_q(p.q.size()), d_k(p.k.size()), d_v(p.v.size());
+  cape::attention_backward(in, out.data(), sums.data(), d_out.data(),
+                           {.q = d_q.data(), .k = d_k.data(), .v = d_v.data()}, run);
+  BOOST_TEST((d_q == g.q && d_k == g.k && d_v == g.v));
+  in.k_stride = width - 1;
+  BOOST_TEST(has(
+      error_of(Status::invalid_argument, [&] { cape::attention_scores(in, scores.data(), run); }),
+      {"k_stride is 7", "8"}));
+}
+
 BOOST_AUTO_TEST_CASE(a_given_scale_replaces_the_default) {
   cape::Rng rng(33);
   const Problem<double> p = random_problem(rng, 1, 1, 3, 4, 6, Angles::none);

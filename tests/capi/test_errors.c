@@ -210,7 +210,7 @@ static void null_rotary_and_attention(void) {
   const double v[] = {1, 2}, angle[] = {0.5};
   const float v_f32[] = {1, 2};
   const cape_matrix_view m = CAPE_MATRIX_VIEW(v, 1, 2), phi = CAPE_MATRIX_VIEW(angle, 1, 1);
-  const cape_attention_shape shape = {sizeof shape, 1, 1, 1, 1, 2, 1, NAN};
+  const cape_attention_shape shape = CAPE_ATTENTION_SHAPE(1, 1, 1, 1, 2);
   CHECK_NULL(cape_rotary_angles(NULL, N_COLS, 4, embedding, 1), "out");
   CHECK_NULL(cape_rotary_angles(out, N_COLS, 4, NULL, 1), "embedding");
   CHECK_NULL(cape_rotate(NULL, 1, 2, &m, &phi), "out");
@@ -424,7 +424,7 @@ static void huge_sizes(void) {
               "memory");
 #endif
   CHECK(d == NULL);
-  const cape_attention_shape shape = {sizeof shape, INT64_MAX, 2, INT64_MAX, 1, 2, 1, NAN};
+  const cape_attention_shape shape = CAPE_ATTENTION_SHAPE(INT64_MAX, 2, INT64_MAX, 1, 2);
   CHECK_STATUS(cape_attention(x, NULL, &shape, x, x, x, NULL, NULL, NULL, NULL),
                CAPE_INVALID_ARGUMENT);
 }

@@ -148,7 +148,8 @@ static void theory(void) {
   cape_dag* dag = NULL;
   double closer = 0, precision = 0;
   CHECK_OK(cape_dag_from_edges(&dag, 2, from, to, weight, 1));
-  CHECK_OK(cape_compare_embedding(NULL, NULL, &closer, NULL, &precision, dag, &distances, radius, 2));
+  CHECK_OK(
+      cape_compare_embedding(NULL, NULL, &closer, NULL, &precision, dag, &distances, radius, 2));
   CHECK(closer == 1 && precision == 1);
   cape_dag_free(dag);
 }
@@ -158,7 +159,7 @@ static void attention(void) {
   const double q[] = {1, 2}, k[] = {1, 0, 0, 1}, v[] = {1, 0, 0, 1};
   const float q_f32[] = {1, 2}, k_f32[] = {1, 0, 0, 1}, v_f32[] = {1, 0, 0, 1};
   const double s0 = 1 / sqrt(2), s1 = 2 / sqrt(2), sum = exp(s0) + exp(s1);
-  const cape_attention_shape shape = {sizeof shape, 1, 1, 1, 2, 2, 1, NAN};
+  const cape_attention_shape shape = CAPE_ATTENTION_SHAPE(1, 1, 1, 2, 2);
   double out[2], lse, scores[2];
   float out_f32[2];
   CHECK_OK(cape_attention(out, &lse, &shape, q, k, v, NULL, NULL, NULL, NULL));
@@ -194,6 +195,86 @@ static void attention(void) {
     CHECK_OK(cape_attention(out_down, NULL, &shape, down, k, v, NULL, NULL, NULL, NULL));
     CHECK_NEAR(dq[i], (out_up[0] - out_down[0]) / (2 * step), 1e-9);
   }
+}
+
+/* The same keys again, with a bias, with gaps, and by features. */
+static void attention_extended(void) {
+  const double q[] = {1, 2}, k[] = {1, 0, 0, 1}, v[] = {1, 0, 0, 1};
+  const float q_f32[] = {1, 2}, k_f32[] = {1, 0, 0, 1}, v_f32[] = {1, 0, 0, 1};
+  const double s0 = 1 / sqrt(2), s1 = 2 / sqrt(2);
+  double out[2], plain[2];
+  float out_f32[2];
+  cape_attention_shape shape = CAPE_ATTENTION_SHAPE(1, 1, 1, 2, 2);
+  CHECK_OK(cape_attention(plain, NULL, &shape, q, k, v, NULL, NULL, NULL, NULL));
+  const double bias[] = {0.5, 0};
+  const float bias_f32[] = {-INFINITY, 0};
+  shape.bias = bias;
+  CHECK_OK(cape_attention(out, NULL, &shape, q, k, v, NULL, NULL, NULL, NULL));
+  CHECK_NEAR(out[0], exp(s0 + 0.5) / (exp(s0 + 0.5) + exp(s1)), 1e-14);
+  shape.bias = bias_f32;
+  CHECK_OK(cape_attention_f32(out_f32, NULL, &shape, q_f32, k_f32, v_f32, NULL, NULL, NULL, NULL));
+  CHECK(out_f32[0] == 0 && out_f32[1] == 1);
+  shape.bias = NULL;
+
+  /* Keys and values side by side. */
+  const double joint[] = {1, 0, 1, 0, 0, 1, 0, 1};
+  shape.k_stride = shape.v_stride = 4;
+  CHECK_OK(cape_attention(out, NULL, &shape, q, joint, joint + 2, NULL, NULL, NULL, NULL));
+  CHECK(out[0] == plain[0] && out[1] == plain[1]);
+  shape.k_stride = 1;
+  CHECK_ERROR(cape_attention(out, NULL, &shape, q, k, v, NULL, NULL, NULL, NULL),
+              CAPE_INVALID_ARGUMENT, "k_stride is 1");
+  shape.k_stride = shape.v_stride = 0;
+
+  double forward = 0, backward = 0, forward_f32 = 0;
+  CHECK_OK(cape_attention_workspace(&forward, &backward, &shape, NULL));
+  CHECK_OK(cape_attention_workspace_f32(&forward_f32, NULL, &shape, NULL));
+  CHECK(forward > 0 && backward > 0 && forward_f32 > 0 && forward_f32 < 1.5 * forward);
+  shape.heads = 0;
+  CHECK_ERROR(cape_attention_workspace(&forward, NULL, &shape, NULL), CAPE_INVALID_ARGUMENT,
+              "heads is 0");
+  shape.heads = 1;
+
+  /* Many features come near; another draw is another estimate; both types draw the same. */
+  double other[2];
+  CHECK_OK(cape_linear_attention(out, &shape, 20000, 0, q, k, v, NULL, NULL, NULL, NULL));
+  CHECK_NEAR(out[0], plain[0], 0.03);
+  CHECK_OK(cape_linear_attention(other, &shape, 20000, 1, q, k, v, NULL, NULL, NULL, NULL));
+  CHECK_NEAR(other[0], plain[0], 0.03);
+  CHECK(other[0] != out[0]);
+  CHECK_OK(cape_linear_attention_f32(out_f32, &shape, 20000, 0, q_f32, k_f32, v_f32, NULL, NULL,
+                                     NULL, NULL));
+  CHECK_NEAR(out_f32[0], out[0], 1e-4);
+  CHECK_ERROR(cape_linear_attention(out, &shape, 0, 0, q, k, v, NULL, NULL, NULL, NULL),
+              CAPE_INVALID_ARGUMENT, "features is 0");
+  CHECK_NULL(cape_linear_attention(NULL, &shape, 4, 0, q, k, v, NULL, NULL, NULL, NULL), "out");
+  CHECK_NULL(cape_linear_attention(out, NULL, 4, 0, q, k, v, NULL, NULL, NULL, NULL), "shape");
+
+  /* The gradient of q[0] and of an angle by central differences. */
+  const double d_out[] = {1, -0.5}, step = 1e-6, k_angles[] = {0, 0.3};
+  double dq[2], dk[4], dv[4], dq_angles[1], dk_angles[2], ends[2];
+  const double phi[] = {0.4};
+  CHECK_OK(cape_linear_attention_backward(dq, dk, dv, dq_angles, dk_angles, &shape, 8, 0, q, k, v,
+                                          phi, k_angles, NULL, d_out, NULL));
+  for (int i = 0; i < 2; ++i) { /* q[0], then phi */
+    for (int side = 0; side < 2; ++side) {
+      const double h = side ? step : -step;
+      const double moved[] = {q[0] + (i == 0 ? h : 0), q[1]}, angle[] = {phi[0] + (i == 1 ? h : 0)};
+      CHECK_OK(cape_linear_attention(out, &shape, 8, 0, moved, k, v, angle, k_angles, NULL, NULL));
+      ends[side] = d_out[0] * out[0] + d_out[1] * out[1];
+    }
+    CHECK_NEAR((ends[1] - ends[0]) / (2 * step), i == 0 ? dq[0] : dq_angles[0], 1e-8);
+  }
+  const float d_out_f32[] = {1, -0.5f};
+  float dv_f32[4];
+  CHECK_OK(cape_linear_attention_backward(NULL, NULL, dv, NULL, NULL, &shape, 8, 0, q, k, v, NULL,
+                                          NULL, NULL, d_out, NULL));
+  CHECK_OK(cape_linear_attention_backward_f32(NULL, NULL, dv_f32, NULL, NULL, &shape, 8, 0, q_f32,
+                                              k_f32, v_f32, NULL, NULL, NULL, d_out_f32, NULL));
+  CHECK_NEAR(dv_f32[0], dv[0], 1e-5);
+  CHECK_NULL(cape_linear_attention_backward(dq, NULL, NULL, NULL, NULL, &shape, 8, 0, q, k, v, NULL,
+                                            NULL, NULL, NULL, NULL),
+             "d_out");
 }
 
 /* Counts, dense and sparse alike: cells x features from both compressed forms. */
@@ -297,6 +378,7 @@ int main(void) {
   rotary();
   theory();
   attention();
+  attention_extended();
   preprocessing();
   simulation();
   clustering();

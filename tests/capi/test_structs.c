@@ -38,7 +38,7 @@ static void inputs(void) {
   const double q[] = {1, 2}, v[] = {3, 4, 5, 6};
   const double k[] = {1, 0, 0, 1};
   double expected[2] = {0}, got[2] = {0};
-  cape_attention_shape shape = {sizeof shape, 1, 1, 1, 2, 2, 1, NAN};
+  cape_attention_shape shape = CAPE_ATTENTION_SHAPE(1, 1, 1, 2, 2);
   CHECK_OK(cape_attention(expected, NULL, &shape, q, k, v, NULL, NULL, NULL, NULL));
   shape.struct_size = SIZE_WITH(cape_attention_shape, head_dim);
   shape.angle_heads = -1;

@@ -359,15 +359,27 @@ CAPE_API cape_status cape_hoeffding_bound(double* out, double epsilon, int64_t n
 
 /* ---------------------------------------------------------------------------------- attention */
 
-/* The sizes of a call. Tensors are row-major without gaps: queries and outputs batch x q_length x
- * (heads * head_dim), keys and values batch x k_length x (heads * head_dim). angle_heads = 1: angles
- * are length x head_dim/2, the same for every head; angle_heads = heads: length x heads*head_dim/2.
- * scale NaN: 1/sqrt(head_dim). */
+/* The sizes of a call. Tensors are row-major: queries and outputs batch x q_length x (heads *
+ * head_dim), keys and values batch x k_length x (heads * head_dim). A stride is the distance, in
+ * elements, from one row (a token with all its heads) to the next, at least heads * head_dim; 0: no
+ * gaps. out_stride is that of the output and of its gradient; other gradients have no gaps.
+ * angle_heads = 1: angles are length x head_dim/2, the same for every head; angle_heads = heads:
+ * length x heads*head_dim/2. scale NaN: 1/sqrt(head_dim). bias, or NULL, is added to the scaled
+ * scores: bias_heads (1, for all heads, or heads) x q_length x k_length numbers of the call's type,
+ * double or float; -inf shuts a pair out. */
 typedef struct cape_attention_shape {
   size_t struct_size;
   int64_t batch, heads, q_length, k_length, head_dim, angle_heads;
   double scale;
+  const void* bias;
+  int64_t bias_heads;
+  int64_t q_stride, k_stride, v_stride, out_stride;
 } cape_attention_shape;
+
+/* A shape with everything else at its default. NAN is that of <math.h>. */
+#define CAPE_ATTENTION_SHAPE(batch, heads, q_length, k_length, head_dim)                             \
+  { sizeof(cape_attention_shape), (batch), (heads), (q_length), (k_length), (head_dim), 1, NAN, 0, 1, \
+    0, 0, 0, 0 }
 
 /* O = softmax(scale R(phi)Q (R(phi)K)') V. q_angles and k_angles: both or neither (NULL: plain
  * attention). key_mask: batch x k_length bytes, 0 = padding, or NULL; a row whose keys are all padding
@@ -397,6 +409,39 @@ CAPE_API cape_status cape_attention_backward_f32(float* dq, float* dk, float* dv
 CAPE_API cape_status cape_attention_scores(double* out, const cape_attention_shape* shape, const double* q,
                                            const double* k, const double* q_angles, const double* k_angles,
                                            const uint8_t* key_mask, const cape_options* options);
+/* Bytes that the functions above will allocate beyond their arguments, at most, with the threads of
+ * options (NULL: one). A call that needs more than the machine has is refused. Outputs may be NULL.
+ * In float about half. */
+CAPE_API cape_status cape_attention_workspace(double* forward_out, double* backward_out,
+                                              const cape_attention_shape* shape, const cape_options* options);
+CAPE_API cape_status cape_attention_workspace_f32(double* forward_out, double* backward_out,
+                                                  const cape_attention_shape* shape, const cape_options* options);
+
+/* Attention in time and memory linear in the lengths, by n_features positive orthogonal random features
+ * (FAVOR+); positions turn the features, in the numerator only (RoFormer, eq. 19). Features come from
+ * run.seed and draw: the same for the same two, others for another draw. bias must be NULL and scale
+ * positive; n_features even with angles. */
+CAPE_API cape_status cape_linear_attention(double* out, const cape_attention_shape* shape, int64_t n_features,
+                                           uint64_t draw, const double* q, const double* k, const double* v,
+                                           const double* q_angles, const double* k_angles,
+                                           const uint8_t* key_mask, const cape_options* options);
+CAPE_API cape_status cape_linear_attention_f32(float* out, const cape_attention_shape* shape, int64_t n_features,
+                                               uint64_t draw, const float* q, const float* k, const float* v,
+                                               const float* q_angles, const float* k_angles,
+                                               const uint8_t* key_mask, const cape_options* options);
+/* Gradients of sum(d_out * out) for the features of that seed and draw; a NULL one is not computed. */
+CAPE_API cape_status cape_linear_attention_backward(double* dq, double* dk, double* dv, double* dq_angles,
+                                                    double* dk_angles, const cape_attention_shape* shape,
+                                                    int64_t n_features, uint64_t draw, const double* q,
+                                                    const double* k, const double* v, const double* q_angles,
+                                                    const double* k_angles, const uint8_t* key_mask,
+                                                    const double* d_out, const cape_options* options);
+CAPE_API cape_status cape_linear_attention_backward_f32(float* dq, float* dk, float* dv, float* dq_angles,
+                                                        float* dk_angles, const cape_attention_shape* shape,
+                                                        int64_t n_features, uint64_t draw, const float* q,
+                                                        const float* k, const float* v, const float* q_angles,
+                                                        const float* k_angles, const uint8_t* key_mask,
+                                                        const float* d_out, const cape_options* options);
 
 /* ------------------------------------------------------------------------------- the whole run */
 
