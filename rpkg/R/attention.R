@@ -1,7 +1,17 @@
 #' Multi-head attention with causal positions
 #'
-#' Exact attention softmax(R(angles) Q (R(angles) K)' scale) V. Rows are tokens: with the angles of a
-#' fit, one token a feature, in the order of [cape_angles()].
+#' Attention softmax(R(angles) Q (R(angles) K)' scale + bias) V, exact or by random features. Rows are
+#' tokens: with the angles of a fit, one token a feature.
+#'
+#' The exact method never holds a matrix of tokens x tokens. The linear one (FAVOR+: positive orthogonal
+#' random features) takes time and memory linear in the number of tokens: for many thousands. There the
+#' positions turn the features, in the numerator only (RoFormer, eq. 19), so that without angles it tends
+#' to the exact method as `features` grow, and with angles to attention without positions in which every
+#' weight is multiplied by the mean cosine of the differences of the angles. For an estimate of the exact
+#' method with angles rotate `query` and `key` by [cape_rotate()] before and give no angles.
+#'
+#' R stores matrices by columns and the core reads tokens by rows, so that inputs and output are copied
+#' once, transposed; [cape_memory()] counts the copies.
 #'
 #' @param query,key,value matrices, tokens x D, or arrays, tokens x D x batch. D = heads x head
 #'   dimension; head h takes its own block of columns. `query` may have another number of tokens than
@@ -9,11 +19,16 @@
 #'   returned.
 #' @param angles rotary angles: a matrix, tokens x (head dimension / 2), the same for every head, or
 #'   tokens x (D / 2), one block of columns a head; a [CapeFit-class] or [CapeEmbedding-class]; a list
-#'   of `query` and `key` if these have other tokens; or `NULL` for plain attention.
+#'   of `query` and `key` if these have other tokens; or `NULL` for plain attention. Where both the
+#'   angles and the tokens have row names, each token gets the angles of its name; otherwise row i gets
+#'   row i.
 #' @param heads number of heads.
 #' @param mask which keys are real: a logical vector, or a matrix, tokens x batch. `FALSE` is padding,
 #'   to which no attention is paid. A query without any real key gets zeros.
-#' @param ... further arguments: `scale`, by default 1 / sqrt(head dimension), and `num.threads`.
+#' @param ... further arguments: `scale`, by default 1 / sqrt(head dimension); `bias`, a matrix, query
+#'   tokens x key tokens, added to the scaled scores, or an array with a third dimension for heads
+#'   (-Inf shuts a pair out); `method`, `"exact"` or `"linear"`; for the latter `features`, their number,
+#'   256 by default, and `seed`, which draws them (`NULL`: from R's random numbers); and `num.threads`.
 #' @return A matrix, tokens x D (or an array, tokens x D x batch). Scores: query tokens x key tokens,
 #' with further dimensions for heads and batch where there is more than one; -Inf at padding.
 #' @examples
@@ -22,12 +37,15 @@
 #' angles <- matrix(runif(5 * 2, -0.5, 0.5), 5, 2)
 #' cape_attend(tokens, tokens, tokens, angles, heads = 2L)
 #' cape_attend(tokens, tokens, angles = angles, heads = 2L)[, , 1]
+#' cape_attend(tokens, tokens, tokens, method = "linear", features = 1024L, seed = 1L)
 #' @export
 cape_attend <- function(query, key, value = NULL, angles = NULL, heads = 1L, mask = NULL, ...) {
     attend(query, key, value, angles, heads, mask, ...)
 }
 
-attend <- function(query, key, value, angles, heads, mask, scale = NULL, num.threads = 1L) {
+attend <- function(query, key, value, angles, heads, mask, scale = NULL, bias = NULL,
+                   method = c("exact", "linear"), features = 256L, seed = NULL, num.threads = 1L) {
+    method <- one_of(method, c("exact", "linear"), "method")
     q <- tokens(query, "query")
     k <- tokens(key, "key")
     v <- if (is.null(value)) NULL else tokens(value, "value")
@@ -50,13 +68,25 @@ attend <- function(query, key, value, angles, heads, mask, scale = NULL, num.thr
         cape_error("'query' has ", width, " columns, which ", heads, " heads cannot share equally")
     }
     head_dim <- width %/% heads
-    phi <- token_angles(angles, dim(q)[1L], dim(k)[1L], head_dim, heads)
+    phi <- token_angles(angles, query, key, head_dim, heads)
     scale <- if (is.null(scale)) NaN else check_number(scale, "scale")
     keep <- key_mask(mask, dim(k)[1L], dim(k)[3L])
 
+    settings <- c(run.threads = as.character(run_threads(num.threads)))
+    if (method == "linear") {
+        if (is.null(v)) cape_error("'value' is NULL; the linear method has no scores")
+        if (!is.null(bias)) cape_error("'bias' is given; the linear method has none")
+        check_number(features, "features", 1, 2^31 - 1, integer = TRUE)
+        settings <- run_settings(run_seed(seed), num.threads)
+    } else {
+        features <- 0
+        bias <- score_bias(bias, dim(q)[1L], dim(k)[1L], heads)
+    }
+    bias_heads <- if (length(dim(bias)) == 3L) dim(bias)[3L] else 1L
+
     out <- core_attend(row_major(q), row_major(k), if (!is.null(v)) row_major(v), phi$query, phi$key,
-        keep, c(dim(q)[3L], heads, dim(q)[1L], dim(k)[1L], head_dim, phi$heads), scale,
-        c(run.threads = as.character(run_threads(num.threads))))
+        keep, bias, c(dim(q)[3L], heads, dim(q)[1L], dim(k)[1L], head_dim, phi$heads, bias_heads,
+            features), scale, settings)
     if (!is.null(v)) {
         out <- aperm(array(out, dim(q)[c(2L, 1L, 3L)]), c(2L, 1L, 3L))
         out <- named(out, list(rownames(query), colnames(value), NULL))
@@ -95,10 +125,28 @@ tokens <- function(x, name) {
 
 row_major <- function(x) aperm(x, c(2L, 1L, 3L))
 
-token_angles <- function(angles, n_query, n_key, head_dim, heads) {
+# Angles of the tokens in their order: by name where both have names.
+by_name <- function(phi, token_names, which) {
+    if (is.null(rownames(phi)) || is.null(token_names) || identical(rownames(phi), token_names)) {
+        return(phi)
+    }
+    at <- match(token_names, rownames(phi))
+    if (anyNA(at)) {
+        cape_error("'angles' has row names but no row for '", token_names[is.na(at)][1L], "' of '", which,
+            "'; remove the names to match by position")
+    }
+    if (anyDuplicated(rownames(phi)) > 0L) {
+        cape_error("'angles' has two rows named '", rownames(phi)[anyDuplicated(rownames(phi))], "'")
+    }
+    phi[at, , drop = FALSE]
+}
+
+token_angles <- function(angles, query, key, head_dim, heads) {
     if (is.null(angles)) {
         return(list(query = NULL, key = NULL, heads = 1L))
     }
+    n_query <- dim(query)[1L]
+    n_key <- dim(key)[1L]
     if (is(angles, "CapeFit")) {
         angles <- angles@angles
     } else if (is(angles, "CapeEmbedding")) {
@@ -113,7 +161,14 @@ token_angles <- function(angles, n_query, n_key, head_dim, heads) {
     if (head_dim %% 2 != 0) {
         cape_error("a head has ", head_dim, " columns; to rotate pairs they must be even in number")
     }
-    angles <- lapply(angles[c("query", "key")], number_matrix, name = "angles")
+    names <- list(query = rownames(query), key = rownames(key))
+    angles <- sapply(c("query", "key"), function(which) {
+        phi <- angles[[which]]
+        rows <- rownames(phi)
+        phi <- number_matrix(phi, "angles")
+        rownames(phi) <- rows
+        by_name(phi, names[[which]], which)
+    }, simplify = FALSE)
     check <- function(phi, n, name) {
         if (nrow(phi) != n || !ncol(phi) %in% c(head_dim / 2, heads * head_dim / 2)) {
             cape_error("the angles of the ", name, " are ", nrow(phi), " x ", ncol(phi), "; for ", n,
@@ -129,6 +184,22 @@ token_angles <- function(angles, n_query, n_key, head_dim, heads) {
     }
     list(query = t(angles$query), key = t(angles$key),
         heads = if (ncol(angles$query) == head_dim / 2) 1L else heads)
+}
+
+# Key tokens x query tokens (x heads): the core's rows are queries.
+score_bias <- function(bias, n_query, n_key, heads) {
+    if (is.null(bias)) {
+        return(NULL)
+    }
+    d <- dim(bias)
+    good <- is.numeric(bias) && length(d) %in% 2:3 && all(d[1:2] == c(n_query, n_key)) &&
+        (length(d) == 2L || d[3L] %in% c(1L, heads))
+    if (!good) {
+        cape_error("'bias' is ", one_line(bias), "; it must be numbers, ", n_query, " x ", n_key,
+            if (heads > 1) paste0(", or ", n_query, " x ", n_key, " x ", heads))
+    }
+    storage.mode(bias) <- "double"
+    aperm(bias, c(2L, 1L, if (length(d) == 3L) 3L))
 }
 
 key_mask <- function(mask, n_key, batch) {

@@ -7,7 +7,9 @@
 #'   `num.threads = NULL` would take.
 #' * `cape_defaults()`: a data frame of every option of the core: `key`, `type`, `default`, `range`,
 #'   `doc`, and `source`, the equation of the paper or the section of docs/method.md that it comes from.
-#' * `cape_memory()`: what a fit will need: `bytes`, and `seconds` on one thread, a rough figure.
+#' * `cape_memory()`: what a fit will need: `bytes`, and `seconds` on one thread, a rough figure; and
+#'   `attention`, the bytes that [cape_attend()] of the `m` features to each other will need beyond its
+#'   arguments, result included.
 #' @examples
 #' cape_config()
 #' subset(cape_defaults(), grepl("^rotary", key))
@@ -44,13 +46,22 @@ cape_defaults <- function() core_registry()
 #' @rdname config
 #' @param n,m numbers of cells and of features.
 #' @param dag,embed settings, as for [cape_fit()].
+#' @param heads,batch,num.threads of the attention; a head has two columns for each dimension of the
+#'   embedding.
 #' @export
-cape_memory <- function(n, m, dag = DagParam(), embed = HyperbolicParam()) {
+cape_memory <- function(n, m, dag = DagParam(), embed = HyperbolicParam(), heads = 1L, batch = 1L,
+                        num.threads = 1L) {
     check_number(n, "n", 1, 2^53, integer = TRUE)
     check_number(m, "m", 1, 2^53, integer = TRUE)
     check_class(dag, "DagParam", "dag")
     check_class(embed, "HyperbolicParam", "embed")
-    core_estimate(n, m, c(settings(dag), settings(embed)))
+    check_number(heads, "heads", 1, integer = TRUE)
+    check_number(batch, "batch", 1, integer = TRUE)
+    head_dim <- 2 * embed@values$dims
+    threads <- c(run.threads = as.character(run_threads(num.threads)))
+    attention <- core_attention_memory(m, heads, head_dim, batch, threads)
+    copies <- 5 * 8 * m * heads * head_dim * batch # of query, key and value, and the result twice
+    c(core_estimate(n, m, c(settings(dag), settings(embed))), attention = attention + copies)
 }
 
 registry_default <- function(key) {

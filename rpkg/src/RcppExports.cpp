@@ -12,8 +12,8 @@ Rcpp::Rostream<false>& Rcpp::Rcerr = Rcpp::Rcpp_cerr_get();
 #endif
 
 // core_attend
-Rcpp::NumericVector core_attend(const Rcpp::NumericVector& q, const Rcpp::NumericVector& k, const Rcpp::Nullable<Rcpp::NumericVector>& v, const Rcpp::Nullable<Rcpp::NumericMatrix>& q_angles, const Rcpp::Nullable<Rcpp::NumericMatrix>& k_angles, const Rcpp::Nullable<Rcpp::LogicalMatrix>& mask, const Rcpp::NumericVector& shape, double scale, const Rcpp::CharacterVector& settings);
-RcppExport SEXP _capeOmics_core_attend(SEXP qSEXP, SEXP kSEXP, SEXP vSEXP, SEXP q_anglesSEXP, SEXP k_anglesSEXP, SEXP maskSEXP, SEXP shapeSEXP, SEXP scaleSEXP, SEXP settingsSEXP) {
+Rcpp::NumericVector core_attend(const Rcpp::NumericVector& q, const Rcpp::NumericVector& k, const Rcpp::Nullable<Rcpp::NumericVector>& v, const Rcpp::Nullable<Rcpp::NumericMatrix>& q_angles, const Rcpp::Nullable<Rcpp::NumericMatrix>& k_angles, const Rcpp::Nullable<Rcpp::LogicalMatrix>& mask, const Rcpp::Nullable<Rcpp::NumericVector>& bias, const Rcpp::NumericVector& shape, double scale, const Rcpp::CharacterVector& settings);
+RcppExport SEXP _capeOmics_core_attend(SEXP qSEXP, SEXP kSEXP, SEXP vSEXP, SEXP q_anglesSEXP, SEXP k_anglesSEXP, SEXP maskSEXP, SEXP biasSEXP, SEXP shapeSEXP, SEXP scaleSEXP, SEXP settingsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type q(qSEXP);
@@ -22,10 +22,25 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::NumericMatrix>& >::type q_angles(q_anglesSEXP);
     Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::NumericMatrix>& >::type k_angles(k_anglesSEXP);
     Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::LogicalMatrix>& >::type mask(maskSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::NumericVector>& >::type bias(biasSEXP);
     Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type shape(shapeSEXP);
     Rcpp::traits::input_parameter< double >::type scale(scaleSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
-    rcpp_result_gen = Rcpp::wrap(core_attend(q, k, v, q_angles, k_angles, mask, shape, scale, settings));
+    rcpp_result_gen = Rcpp::wrap(core_attend(q, k, v, q_angles, k_angles, mask, bias, shape, scale, settings));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_attention_memory
+double core_attention_memory(double n, double heads, double head_dim, double batch, const Rcpp::CharacterVector& settings);
+RcppExport SEXP _capeOmics_core_attention_memory(SEXP nSEXP, SEXP headsSEXP, SEXP head_dimSEXP, SEXP batchSEXP, SEXP settingsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< double >::type n(nSEXP);
+    Rcpp::traits::input_parameter< double >::type heads(headsSEXP);
+    Rcpp::traits::input_parameter< double >::type head_dim(head_dimSEXP);
+    Rcpp::traits::input_parameter< double >::type batch(batchSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_attention_memory(n, heads, head_dim, batch, settings));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -411,7 +426,8 @@ END_RCPP
 }
 
 static const R_CallMethodDef CallEntries[] = {
-    {"_capeOmics_core_attend", (DL_FUNC) &_capeOmics_core_attend, 9},
+    {"_capeOmics_core_attend", (DL_FUNC) &_capeOmics_core_attend, 10},
+    {"_capeOmics_core_attention_memory", (DL_FUNC) &_capeOmics_core_attention_memory, 5},
     {"_capeOmics_scan_new", (DL_FUNC) &_capeOmics_scan_new, 1},
     {"_capeOmics_scan_dense", (DL_FUNC) &_capeOmics_scan_dense, 2},
     {"_capeOmics_scan_sparse", (DL_FUNC) &_capeOmics_scan_sparse, 4},

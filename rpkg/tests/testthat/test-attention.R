@@ -91,3 +91,61 @@ test_that("a mask of the wrong orientation is refused", {
     expect_error(cape_attend(q, q, q, mask = t(mask)), "'mask' is 2 x 3; it must be keys x batch: 3 x 2")
     expect_identical(dim(cape_attend(q, q, q, mask = mask)), dim(q))
 })
+
+test_that("angles are matched to tokens by name where both have names", {
+    set.seed(6)
+    genes <- paste0("gene", 1:6)
+    x <- matrix(rnorm(24), 6, 4, dimnames = list(genes, NULL))
+    phi <- matrix(runif(12, -1, 1), 6, 2, dimnames = list(genes, NULL))
+    out <- cape_attend(x, x, x, phi)
+    shuffled <- phi[c(4, 2, 6, 1, 3, 5), ]
+    expect_identical(cape_attend(x, x, x, shuffled), out)
+    some <- c(2, 5)
+    expect_equal(cape_attend(x[some, ], x[some, ], angles = phi), cape_attend(x, x, angles = phi)[some, some])
+    expect_identical(cape_attend(x, x, x, unname(phi)), out)
+    expect_equal(cape_attend(unname(x), unname(x), angles = shuffled),
+        cape_attend(unname(x), unname(x), angles = unname(shuffled)))
+    expect_error(cape_attend(x, x, x, phi[-3, ]), "no row for 'gene3' of 'query'", class = "capeError")
+    twice <- rbind(phi, phi[2, , drop = FALSE])
+    expect_error(cape_attend(x, x, x, twice), "two rows named 'gene2'")
+})
+
+test_that("a bias is added to the scores, and may shut pairs out", {
+    set.seed(7)
+    q <- matrix(rnorm(3 * 4), 3)
+    k <- matrix(rnorm(5 * 4), 5)
+    bias <- matrix(rnorm(15), 3, 5)
+    bias[1, ] <- -Inf
+    bias[2, 3] <- -Inf
+    scores <- q %*% t(k) / 2 + bias
+    expect_equal(cape_attend(q, k, bias = bias), scores)
+    out <- cape_attend(q, k, k, bias = bias)
+    expect_identical(out[1, ], rep(0, 4))
+    expect_equal(out[2:3, ], (softmax_rows(scores[2:3, ]) %*% k))
+    each <- array(c(bias, 2 * bias), c(3, 5, 2))
+    expect_equal(cape_attend(q, k, heads = 2L, bias = each)[, , 2],
+        q[, 3:4] %*% t(k[, 3:4]) / sqrt(2) + 2 * bias)
+    expect_error(cape_attend(q, k, k, bias = t(bias)), "'bias'.*3 x 5", class = "capeError")
+    expect_error(cape_attend(q, k, k, bias = bias * NA), "bias has a value")
+})
+
+test_that("the linear method tends to the exact one and is seeded", {
+    set.seed(8)
+    x <- matrix(rnorm(40 * 8) / 2, 40, 8)
+    exact <- cape_attend(x, x, x, heads = 2L)
+    linear <- function(features, seed = 1L, ...) {
+        cape_attend(x, x, x, heads = 2L, method = "linear", features = features, seed = seed, ...)
+    }
+    errors <- vapply(c(16, 4096), function(r) {
+        sqrt(mean(vapply(1:10, function(seed) mean((linear(r, seed) - exact)^2), 0)))
+    }, 0)
+    expect_lt(errors[2], errors[1] / 4)
+    expect_identical(linear(64L), linear(64L, num.threads = 2L))
+    expect_false(identical(linear(64L), linear(64L, 2L)))
+    phi <- matrix(0.3, 40, 2) # the same turn of all cancels
+    expect_equal(cape_attend(x, x, x, phi, heads = 2L, method = "linear", seed = 1L), linear(256L))
+    expect_error(cape_attend(x, x, method = "linear"), "no scores", class = "capeError")
+    expect_error(linear(0L), "features")
+    expect_error(cape_attend(x, x, x, method = "fast"), "'method'.*\"exact\"")
+    expect_error(linear(4L, bias = matrix(0, 40, 40)), "'bias' is given")
+})

@@ -134,5 +134,8 @@ test_that("the core passes its self-test, and its estimate grows with the work",
     small <- cape_memory(1000, 100)
     large <- cape_memory(10000, 1000)
     expect_true(all(large > small))
+    expect_gt(large[["attention"]], small[["attention"]])
+    expect_lt(cape_memory(1000, 20000)[["attention"]], 8 * 20000^2 / 4) # never tokens x tokens
+    expect_gt(cape_memory(1000, 100, heads = 2L, batch = 3L)[["attention"]], small[["attention"]])
     expect_error(cape_memory(0, 10), "'n' is 0")
 })
