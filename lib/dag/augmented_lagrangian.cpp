@@ -111,6 +111,20 @@ public:
     move(edge_parameters, std::ssize(mean_), 0);
   }
 
+  /// Everything that the next step depends on.
+  void write(std::vector<double>& out) const {
+    out.insert(out.end(), {power1_, power2_});
+    out.insert(out.end(), mean_.begin(), mean_.end());
+    out.insert(out.end(), square_.begin(), square_.end());
+  }
+  const double* read(const double* in) {
+    power1_ = *in++;
+    power2_ = *in++;
+    std::copy_n(in, mean_.size(), mean_.begin());
+    std::copy_n(in + mean_.size(), square_.size(), square_.begin());
+    return in + mean_.size() + square_.size();
+  }
+
 private:
   void shrink_by_factor(double* parameters, double threshold, const simd::AdamStep& s) const {
     const std::int64_t m = factor_.rows();
@@ -141,6 +155,14 @@ public:
       : table_(table), columns_(columns), seed_(seed), row_(static_cast<std::size_t>(rows)),
         x_(static_cast<std::size_t>(checked_size(rows, columns, "batch"))),
         weight_(table.weight ? x_.size() : 0) {}
+
+  /// Go on as if `batches` had been read.
+  void skip(std::int64_t batches) {
+    const std::int64_t read = batches * std::ssize(row_);
+    pass_ = static_cast<std::uint64_t>(read / table_.rows);
+    order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows);
+    position_ = static_cast<std::size_t>(read % table_.rows);
+  }
 
   Batch next() {
     for (std::int64_t& row : row_) {
@@ -174,6 +196,32 @@ void exclude_edges(const Matrix& factor, std::int64_t channels, double* paramete
     for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
       for (std::int64_t i = 0; i < factor.rows(); ++i)
         if (std::isinf(factor(i, j))) parameters[u * factor.rows() + i] = 0;
+}
+
+// The history and the parameters as one vector, history first; and back, up to what comes behind.
+constexpr std::int64_t epoch_values = 7;
+
+void write(const Solution& fit, std::vector<double>& out) {
+  for (const DagEpoch& e : fit.history)
+    out.insert(out.end(), {static_cast<double>(e.epoch), e.loss, e.reconstruction, e.kl, e.h, e.rho,
+                           e.alpha});
+  out.insert(out.end(), fit.parameters.begin(), fit.parameters.end());
+}
+
+const double* resume(const Checkpoint& checkpoint, Solution& fit, std::int64_t epochs) {
+  constexpr std::int64_t multipliers = 5; // two of Adam, rho, alpha, h
+  const std::int64_t expected =
+      epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) + multipliers;
+  if (checkpoint.epoch > epochs || std::ssize(checkpoint.values) != expected)
+    throw Error(Status::invalid_argument, "checkpoint is damaged: it has " +
+                                              std::to_string(checkpoint.values.size()) +
+                                              " values, but this fit needs " +
+                                              std::to_string(expected));
+  const double* in = checkpoint.values.data();
+  for (std::int64_t e = 0; e < checkpoint.epoch; ++e, in += epoch_values)
+    fit.history.push_back({static_cast<std::int64_t>(in[0]), in[1], in[2], in[3], in[4], in[5], in[6]});
+  std::copy_n(in, fit.parameters.size(), fit.parameters.begin());
+  return in + fit.parameters.size();
 }
 
 // The log-det form of h exists only for spectral radii below 1: a step that leaves its domain is
@@ -240,7 +288,7 @@ Objective::Value Objective::operator()(const Batch& batch, const double* paramet
 }
 
 Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, const Matrix& factor,
-                              const DagOptions& options, Run& run) {
+                              const DagOptions& options, Run& run, Checkpoint* checkpoint) {
   const std::int64_t m = model.shape().features, n = table.rows;
   const std::int64_t batch_rows = std::min(options.batch_size, n);
   // An epoch is one or more passes over the rows, rounded up to whole batches.
@@ -268,8 +316,19 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
 
   Penalty penalty{lambda, options.l2, first_rho(m), 0.0, factor.empty() ? nullptr : &factor};
   double h_before = std::numeric_limits<double>::infinity();
-  std::int64_t step = 0;
-  for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
+  std::int64_t step = 0, first_epoch = 1;
+  if (checkpoint && checkpoint->epoch > 0) {
+    const double* in = resume(*checkpoint, fit, options.epochs);
+    in = adam.read(in);
+    penalty.rho = *in++;
+    penalty.alpha = *in++;
+    h_before = *in;
+    first_epoch = checkpoint->epoch + 1;
+    step = checkpoint->epoch * steps_per_epoch;
+    reader.skip(step);
+    fit.h = objective.constraint(fit.parameters.data(), run);
+  }
+  for (std::int64_t epoch = first_epoch; epoch <= options.epochs; ++epoch) {
     DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
     for (std::int64_t s = 0; s < steps_per_epoch; ++s) {
       const Batch batch = reader.next();
@@ -304,6 +363,13 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
       if (fit.h > sufficient_decrease * h_before)
         penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);
       h_before = fit.h;
+    }
+    if (checkpoint) {
+      checkpoint->values.clear();
+      write(fit, checkpoint->values);
+      adam.write(checkpoint->values);
+      checkpoint->values.insert(checkpoint->values.end(), {penalty.rho, penalty.alpha, h_before});
+      checkpoint->epoch = epoch;
     }
   }
   return fit;

@@ -158,6 +158,21 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run);
 
+/// Where an interrupted fit can go on: its state at the end of an epoch. Empty at the start.
+struct Checkpoint {
+  std::uint64_t fit = 0;      ///< stands for the table, what is known, the options and the seed
+  std::int64_t epoch = 0;     ///< whole epochs done
+  std::vector<double> values; ///< weights, moments of the optimiser, multipliers, history
+};
+
+/// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
+/// Error(cancelled), or any other, another call goes on where this one was. The bits of the result
+/// are those of a fit that was not interrupted. What was done of an epoch or of the refinement is
+/// done again. Error(invalid_argument) if the checkpoint is that of another table, knowledge,
+/// options or seed. Costs three times the memory of the weights.
+Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+              const DagOptions& options, Run& run, Checkpoint& checkpoint);
+
 /// The same fit cut at another threshold (finite, tau >= 0), without training again; always
 /// acyclic. Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and
 /// order may be empty. Error(invalid_argument, dim_mismatch).
@@ -330,8 +345,9 @@ struct Solution {
   double h = 0;
 };
 /// factor: features x features factors of lambda, infinite where there can be no edge; or empty.
+/// checkpoint: null, or where to go on, kept up to date.
 Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, const Matrix& factor,
-                              const DagOptions& options, Run& run);
+                              const DagOptions& options, Run& run, Checkpoint* checkpoint);
 
 } // namespace cape::sem
 
@@ -340,6 +356,10 @@ namespace cape {
 /// Knowledge as factors of lambda (M x M): infinite where there can be no edge, 0 where there must
 /// be one; empty if nothing is known. The errors of learn_dag().
 Matrix penalty_factors(const Knowledge& knowledge, std::int64_t columns);
+
+/// learn_dag() with or without a checkpoint.
+Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+              const DagOptions& options, Run& run, Checkpoint* checkpoint);
 
 /// The errors of learn_dag() for a design of a table of this size.
 void check(const Design& design, std::int64_t rows, std::int64_t columns);

@@ -284,14 +284,43 @@ Matrix factors_of(const Table& table, const Matrix& factor, const Dag& dag) {
   return part;
 }
 
+// Of all that the training depends on.
+std::uint64_t fit_id(const Table& table, const Matrix& factor, DagOptions options,
+                     std::uint64_t seed) {
+  std::string text = std::to_string(seed);
+  for (const Matrix* m : {&table.x, &table.weight, &factor}) {
+    const std::span values(m->data(), static_cast<std::size_t>(m->size()));
+    text += " " + std::to_string(m->rows()) + " " + std::to_string(hash(values));
+  }
+  for (const OptionField& field : fields(options)) text += " " + option_text(field);
+  return hash(text);
+}
+
+void claim(Checkpoint& checkpoint, std::uint64_t id) {
+  if (checkpoint.epoch > 0 && checkpoint.fit != id)
+    throw Error(Status::invalid_argument, "checkpoint is that of a fit of another table, knowledge, "
+                                          "options or seed; this one must start without it");
+  checkpoint.fit = id;
+}
+
 } // namespace
 
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run) {
   return learn_dag(x, {}, {}, options, run);
 }
 
+Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+              const DagOptions& options, Run& run) {
+  return learn_dag(x, knowledge, design, options, run, nullptr);
+}
+
+Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+              const DagOptions& options, Run& run, Checkpoint& checkpoint) {
+  return learn_dag(x, knowledge, design, options, run, &checkpoint);
+}
+
 Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& design,
-              const DagOptions& options_in, Run& run) {
+              const DagOptions& options_in, Run& run, Checkpoint* checkpoint) {
   DagOptions options = options_in;
   check_options(fields(options));
   check_view(x_in, "x");
@@ -317,7 +346,9 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   check_memory(training_bytes(x.rows, table.x.cols(), options),
                "learning a graph of " + std::to_string(table.x.cols()) + " features");
   const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), options);
-  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, factor, options, run);
+  if (checkpoint) claim(*checkpoint, fit_id(table, factor, options, run.seed()));
+  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, factor, options,
+                                                run, checkpoint);
   const Matrix weights = adjacency(*model, fit.parameters);
   Matrix sign(weights.rows(), weights.cols());
   model->edge_signs(table.batch(), fit.parameters.data(), sign, run);

@@ -18,6 +18,11 @@ GraphFit embed(const Digraph& graph, const Options& options, Run& run) {
   return out;
 }
 
+Fit position(Dag dag, const Options& options, Run& run) {
+  GraphFit rest = embed(dag.graph, options, run);
+  return {std::move(dag), std::move(rest.embedding), std::move(rest.angles)};
+}
+
 } // namespace
 
 Fit fit(const MatrixView& x, const Options& options, Run& run) {
@@ -27,12 +32,13 @@ Fit fit(const MatrixView& x, const Options& options, Run& run) {
 Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
         const Options& options, Run& run) {
   check_all(options);
-  Fit out{};
-  out.dag = learn_dag(x, knowledge, design, options.dag, run);
-  GraphFit rest = embed(out.dag.graph, options, run);
-  out.embedding = std::move(rest.embedding);
-  out.angles = std::move(rest.angles);
-  return out;
+  return position(learn_dag(x, knowledge, design, options.dag, run), options, run);
+}
+
+Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
+        const Options& options, Run& run, Checkpoint& checkpoint) {
+  check_all(options);
+  return position(learn_dag(x, knowledge, design, options.dag, run, checkpoint), options, run);
 }
 
 CountsFit fit_counts(const SparseView& counts, const Options& options, Run& run) {
