@@ -65,7 +65,7 @@ typedef enum cape_status {
   CAPE_NOT_CONVERGED = 5, /* the loss left the range of double; a usable result is CAPE_OK */
   CAPE_CANCELLED = 6,
   CAPE_IO = 7,         /* reserved: nothing here reads or writes files yet */
-  CAPE_BAD_FORMAT = 8, /* reserved */
+  CAPE_BAD_FORMAT = 8, /* bytes that are not what they should be */
   CAPE_UNSUPPORTED = 9,
   CAPE_BAD_STATE = 10 /* not a handle of this type, or one already freed (best effort) */
 } cape_status;
@@ -216,6 +216,19 @@ CAPE_API cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch,
  * add up. */
 CAPE_API cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, const int64_t* column, int64_t n);
 
+/* ------------------------------------------------------------ interrupted fits that go on */
+
+/* The state of a fit at the end of its last whole epoch. A new one is empty: the start. */
+typedef struct cape_checkpoint cape_checkpoint;
+
+CAPE_API cape_status cape_checkpoint_new(cape_checkpoint** out);
+CAPE_API void cape_checkpoint_free(cape_checkpoint* checkpoint);
+/* Bytes of its form outside of memory, and the whole epochs that were done. */
+CAPE_API cape_status cape_checkpoint_size(int64_t* bytes_out, int64_t* epochs_out, const cape_checkpoint* checkpoint);
+/* To bytes, for a file, and back. CAPE_DIM_MISMATCH if they do not fit; CAPE_BAD_FORMAT if they are none. */
+CAPE_API cape_status cape_checkpoint_save(void* out, int64_t capacity, const cape_checkpoint* checkpoint);
+CAPE_API cape_status cape_checkpoint_load(cape_checkpoint** out, const void* bytes, int64_t n);
+
 /* --------------------------------------------------------------------------- Step I: the DAG */
 
 typedef struct cape_dag cape_dag;
@@ -228,6 +241,11 @@ CAPE_API cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, c
  * another length than the table has columns or rows. */
 CAPE_API cape_status cape_dag_learn_with(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
                                          const cape_options* options);
+/* The same, from the checkpoint on, and keeping it up to date: after CAPE_CANCELLED (or another failure) the
+ * same call goes on where that one was, and ends with the bits of a fit that was not interrupted.
+ * CAPE_INVALID_ARGUMENT for the checkpoint of another table, prior, options or seed. */
+CAPE_API cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
+                                         cape_checkpoint* checkpoint, const cape_options* options);
 /* A graph that the caller brings: square, zero diagonal, finite; cycles are allowed, for Step II. */
 CAPE_API cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency);
 CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
@@ -452,6 +470,9 @@ CAPE_API cape_status cape_fit(cape_result** out, const cape_matrix_view* x, cons
 /* The same with what is known: see cape_dag_learn_with. */
 CAPE_API cape_status cape_fit_with(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
                                    const cape_options* options);
+/* The same with a checkpoint of Step I: see cape_dag_learn_from. */
+CAPE_API cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
+                                   cape_checkpoint* checkpoint, const cape_options* options);
 CAPE_API void cape_result_free(cape_result* result);
 CAPE_API cape_status cape_result_dag(const cape_dag** out, const cape_result* result);
 CAPE_API cape_status cape_result_embedding(const cape_embedding** out, const cape_result* result);

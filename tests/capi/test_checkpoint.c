@@ -1,0 +1,74 @@
+/* A cancelled fit goes on, in this process or, through bytes, in another one. */
+#include "check.h"
+
+static int cancel_at_once(const cape_progress* progress, void* ctx) {
+  const int64_t* step = ctx;
+  return progress->step >= *step;
+}
+
+static void embedding_of(double* e, const cape_result* result) {
+  const cape_embedding* embedding = NULL;
+  CHECK_OK(cape_result_embedding(&embedding, result));
+  CHECK_OK(cape_embedding_poincare(e, N_COLS, 4, embedding));
+}
+
+int main(void) {
+  double x[N_ROWS * N_COLS], whole[N_COLS * 4], resumed[N_COLS * 4];
+  fill_chain(x);
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  cape_options* o = quick_options();
+  cape_result* result = NULL;
+  CHECK_OK(cape_fit(&result, &view, o));
+  embedding_of(whole, result);
+  cape_result_free(result);
+
+  cape_prior* prior = NULL;
+  cape_checkpoint* checkpoint = NULL;
+  int64_t bytes = 0, epochs = -1, step = 300; /* an epoch has 120 steps */
+  CHECK_OK(cape_prior_new(&prior));
+  CHECK_OK(cape_checkpoint_new(&checkpoint));
+  CHECK_OK(cape_checkpoint_size(&bytes, &epochs, checkpoint));
+  CHECK(bytes > 0 && epochs == 0);
+  CHECK_OK(cape_options_set_progress(o, cancel_at_once, &step));
+  CHECK_STATUS(cape_fit_from(&result, &view, prior, checkpoint, o), CAPE_CANCELLED);
+  CHECK_OK(cape_checkpoint_size(&bytes, &epochs, checkpoint));
+  CHECK(epochs >= 2);
+
+  char* saved = malloc((size_t)bytes);
+  CHECK_STATUS(cape_checkpoint_save(saved, bytes - 1, checkpoint), CAPE_DIM_MISMATCH);
+  CHECK_OK(cape_checkpoint_save(saved, bytes, checkpoint));
+  cape_checkpoint_free(checkpoint);
+  cape_checkpoint_free(NULL);
+  CHECK_OK(cape_checkpoint_load(&checkpoint, saved, bytes));
+  CHECK_OK(cape_options_set_progress(o, NULL, NULL));
+  CHECK_OK(cape_fit_from(&result, &view, prior, checkpoint, o));
+  embedding_of(resumed, result);
+  CHECK(memcmp(resumed, whole, sizeof whole) == 0);
+  cape_result_free(result);
+  cape_dag* dag = NULL;
+  CHECK_OK(cape_dag_learn_from(&dag, &view, prior, checkpoint, o));
+  cape_dag_free(dag);
+
+  x[3] += 1; /* another table */
+  CHECK_ERROR(cape_dag_learn_from(&dag, &view, prior, checkpoint, o), CAPE_INVALID_ARGUMENT, "checkpoint");
+  cape_checkpoint* other = (cape_checkpoint*)&bytes;
+  CHECK_ERROR(cape_checkpoint_load(&other, saved, bytes - 8), CAPE_BAD_FORMAT, "not a whole one");
+  CHECK(other == NULL);
+  CHECK_STATUS(cape_checkpoint_load(&other, saved, 3), CAPE_BAD_FORMAT);
+  saved[0] = 'X';
+  CHECK_STATUS(cape_checkpoint_load(&other, saved, bytes), CAPE_BAD_FORMAT);
+  CHECK_NULL(cape_checkpoint_load(&other, NULL, 8), "bytes");
+  CHECK_NULL(cape_checkpoint_load(NULL, saved, bytes), "out");
+  CHECK_NULL(cape_checkpoint_new(NULL), "out");
+  CHECK_NULL(cape_checkpoint_save(NULL, bytes, checkpoint), "out");
+  CHECK_NULL(cape_checkpoint_save(saved, bytes, NULL), "checkpoint");
+  CHECK_NULL(cape_checkpoint_size(&bytes, NULL, checkpoint), "epochs_out");
+  CHECK_NULL(cape_fit_from(&result, &view, prior, NULL, o), "checkpoint");
+  CHECK_NULL(cape_fit_from(&result, &view, NULL, checkpoint, o), "prior");
+
+  free(saved);
+  cape_checkpoint_free(checkpoint);
+  cape_prior_free(prior);
+  cape_options_free(o);
+  return n_failed != 0;
+}
