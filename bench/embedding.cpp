@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <variant>
 #include <vector>
 import cape;
@@ -108,6 +109,30 @@ BENCHMARK(fit)
     ->Args({200, 64, 2})
     ->Args({1000, 64, 1})
     ->Args({1000, 64, 2})
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
+// Many nodes, with drawn negatives: 2 and 12 epochs, and the most memory that the process had.
+void many_nodes(benchmark::State& state) {
+  const cape::Digraph graph = random_dag(state.range(0));
+  for (auto _ : state) {
+    const double start = processor_seconds();
+    fit_once(graph, state.range(1), 2, 1);
+    const double between = processor_seconds();
+    fit_once(graph, state.range(1), 12, 1);
+    const double seconds = (processor_seconds() - 2 * between + start) / 10;
+    state.SetIterationTime(seconds);
+    state.counters["prepare_s"] = between - start - 2 * seconds;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  state.counters["peak_GB"] = static_cast<double>(usage.ru_maxrss) * 1024 / 1e9;
+}
+BENCHMARK(many_nodes)
+    ->ArgNames({"M", "d"})
+    ->Args({10000, 64})
+    ->Args({50000, 64})
     ->UseManualTime()
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);

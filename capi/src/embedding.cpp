@@ -135,6 +135,7 @@ cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embeddi
     info.n_epochs = static_cast<int64_t>(e.history.size());
     info.n_clamped = e.n_clamped;
     info.converged = e.converged;
+    info.truncated_mass = e.truncated_mass;
     write_struct(out, info);
   });
 }

@@ -95,6 +95,21 @@ Matrix best_path_strengths(const Digraph& graph, Run& run);
 /// Error(cancelled).
 Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run);
 
+/// The same distances from some nodes alone: M x sources. O(sources (M + E) log M), parallel. Error
+/// (invalid_argument) for a source outside the graph too.
+Matrix undirected_distances_from(const Digraph& graph, std::span<const std::int64_t> sources,
+                                 double hop_cost, Run& run);
+
+/// The `count` nodes nearest to every node by the same distances (fewer where fewer can be
+/// reached), the nearest first and of equal ones the smaller number; the weight is the distance.
+/// Node m's are near[offsets[m]] .. near[offsets[m+1] - 1]. O(M count degree log), parallel. Error
+/// (invalid_argument) unless count >= 1 and hop_cost >= 0; Error(cancelled).
+struct NearestNodes {
+  std::vector<Edge> near;
+  std::vector<std::int64_t> offsets;
+};
+NearestNodes nearest_nodes(const Digraph& graph, std::int64_t count, double hop_cost, Run& run);
+
 /// Numbers of the nodes in an order that depends on the graph alone and not on how its nodes are
 /// numbered, except among nodes that the graph does not tell apart (colour refinement on weights,
 /// ties broken one node at a time): graph.renumbered(inverse of the order) is the same for every

@@ -5,7 +5,10 @@ module;
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <queue>
+#include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 module cape.graph;
@@ -50,6 +53,36 @@ void best_first(std::int64_t source, Out out, Better better, Extend extend, doub
       }
     }
   }
+}
+
+using Arcs = std::vector<std::vector<Edge>>;
+
+Arcs costly_arcs(const Digraph& graph, double hop_cost) {
+  if (!(hop_cost >= 0))
+    throw Error(
+        Status::invalid_argument,
+        message("hop_cost is ", hop_cost, "; it must not be negative (infinite counts hops)"));
+  return undirected_arcs(graph, [hop_cost](const Edge& e) {
+    return std::isinf(hop_cost) ? 1.0 : hop_cost - std::log(strength(e));
+  });
+}
+
+// Dijkstra's algorithm that stops at the count-th node other than m.
+std::vector<Edge> nearest_to(std::int64_t m, std::int64_t count, const Arcs& arcs) {
+  using Entry = std::pair<double, std::int64_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  std::unordered_set<std::int64_t> settled;
+  std::vector<Edge> out;
+  queue.emplace(0.0, m);
+  while (!queue.empty() && std::ssize(out) < count) {
+    const auto [distance, node] = queue.top();
+    queue.pop();
+    if (!settled.insert(node).second) continue;
+    if (node != m) out.push_back({m, node, distance});
+    for (const Edge& e : arcs[static_cast<std::size_t>(node)])
+      if (!settled.contains(e.to)) queue.emplace(distance + e.weight, e.to);
+  }
+  return out;
 }
 
 } // namespace
@@ -108,27 +141,50 @@ Matrix best_path_strengths(const Digraph& graph, Run& run) {
 }
 
 Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run) {
-  if (!(hop_cost >= 0))
-    throw Error(
-        Status::invalid_argument,
-        message("hop_cost is ", hop_cost, "; it must not be negative (infinite counts hops)"));
-  const auto arcs = undirected_arcs(graph, [hop_cost](const Edge& e) {
-    return std::isinf(hop_cost) ? 1.0 : hop_cost - std::log(strength(e));
-  });
+  std::vector<std::int64_t> all(static_cast<std::size_t>(graph.size()));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  Matrix distances = undirected_distances_from(graph, all, hop_cost, run);
+  // A path sums to the same from either end but for the rounding: make it symmetric to the bit.
+  for (std::int64_t n = 0; n < graph.size(); ++n)
+    for (std::int64_t m = 0; m < n; ++m) distances(m, n) = distances(n, m);
+  return distances;
+}
+
+Matrix undirected_distances_from(const Digraph& graph, std::span<const std::int64_t> sources,
+                                 double hop_cost, Run& run) {
+  const auto arcs = costly_arcs(graph, hop_cost);
   const std::int64_t nodes = graph.size();
-  Matrix distances(nodes, nodes);
-  run.parallel_for(nodes, [&](std::int64_t m) {
-    double* column = distances.column(m);
+  for (const std::int64_t m : sources)
+    if (m < 0 || m >= nodes)
+      throw Error(Status::invalid_argument,
+                  message("a source is ", m, "; it must lie in [0, ", nodes, ")"));
+  Matrix distances(nodes, std::ssize(sources));
+  run.parallel_for(std::ssize(sources), [&](std::int64_t k) {
+    const std::int64_t m = sources[static_cast<std::size_t>(k)];
+    double* column = distances.column(k);
     std::fill_n(column, nodes, infinity);
     column[m] = 0;
     best_first(
-        m, [&](std::int64_t k) -> const auto& { return arcs[static_cast<std::size_t>(k)]; },
+        m, [&](std::int64_t i) -> const auto& { return arcs[static_cast<std::size_t>(i)]; },
         std::less<>{}, [](double v, const Edge& e) { return v + e.weight; }, column);
   });
-  // A path sums to the same from either end but for the rounding: make it symmetric to the bit.
-  for (std::int64_t n = 0; n < nodes; ++n)
-    for (std::int64_t m = 0; m < n; ++m) distances(m, n) = distances(n, m);
   return distances;
+}
+
+NearestNodes nearest_nodes(const Digraph& graph, std::int64_t count, double hop_cost, Run& run) {
+  if (count < 1)
+    throw Error(Status::invalid_argument, message("count is ", count, "; it must be at least 1"));
+  const auto arcs = costly_arcs(graph, hop_cost);
+  std::vector<std::vector<Edge>> near(arcs.size());
+  run.parallel_for(graph.size(), [&](std::int64_t m) {
+    near[static_cast<std::size_t>(m)] = nearest_to(m, count, arcs);
+  });
+  NearestNodes out{.offsets = {0}};
+  for (const std::vector<Edge>& of_node : near) {
+    out.near.insert(out.near.end(), of_node.begin(), of_node.end());
+    out.offsets.push_back(std::ssize(out.near));
+  }
+  return out;
 }
 
 } // namespace cape

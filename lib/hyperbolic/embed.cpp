@@ -3,6 +3,7 @@ module;
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <numbers>
@@ -131,6 +132,21 @@ OptionFields fields(EmbedOptions& o) {
               "(others); times the number of nodes for rsgd, whose steps are as small as the mean "
               "over nodes makes its gradient",
        .source = "docs/method.md, section 3"},
+      {.name = "embed.negatives",
+       .value = &o.negatives,
+       .min = 0,
+       .max = 1e6,
+       .automatic = true,
+       .doc =
+           "Nodes drawn at every epoch to stand for all that are not among a node's positives; 0: "
+           "all pairs count; automatic: 0 up to 5000 nodes, else 512. Soft objective",
+       .source = "docs/method.md, section 3"},
+      {.name = "embed.positives",
+       .value = &o.positives,
+       .min = 1,
+       .max = 10000,
+       .doc = "Where negatives are drawn: how many nearest nodes of a node count exactly",
+       .source = "docs/method.md, section 3"},
       {.name = "embed.max_radius",
        .value = &o.max_radius,
        .min = 0,
@@ -143,6 +159,8 @@ OptionFields fields(EmbedOptions& o) {
 
 namespace {
 
+constexpr std::int64_t most_nodes_exact = 5000;
+
 // The options with values for what was automatic.
 EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
   check_options(fields(o));
@@ -150,6 +168,10 @@ EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
   if (std::isnan(o.temperature)) o.temperature = !soft ? 1.0 : o.dims >= 8 ? 0.25 : 0.5;
   if (std::isnan(o.level_spread)) o.level_spread = o.dims >= 8 ? 0.15 : 1.0;
   if (std::isnan(o.generality_weight)) o.generality_weight = soft ? 0.01 : 0.1;
+  if (o.negatives == -1) o.negatives = soft && nodes > most_nodes_exact ? 512 : 0;
+  if (o.negatives > 0 && !soft)
+    throw Error(Status::invalid_argument, "embed.negatives is " + std::to_string(o.negatives) +
+                                              "; it must be 0 unless embed.objective is soft");
   if (o.epochs == -1) o.epochs = soft ? 500 : 1000;
   if (std::isnan(o.learning_rate)) {
     o.learning_rate = soft ? 0.1 : 0.01;
@@ -164,12 +186,15 @@ EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
   return o;
 }
 
-// The pairwise matrices and the points.
-void check_working_set(std::int64_t nodes, std::int64_t dims) {
-  const double m = static_cast<double>(nodes);
-  check_memory(8 * (3.5 * m * m + 6 * m * static_cast<double>(dims + 1)),
-               "embedding " + std::to_string(nodes) + " nodes in " + std::to_string(dims) +
-                   " dimensions");
+// The pairwise matrices, or the positives and the sample's gradients, and the points.
+void check_working_set(std::int64_t nodes, const EmbedOptions& options) {
+  const double m = static_cast<double>(nodes), d = static_cast<double>(options.dims + 1);
+  const double pairs =
+      options.negatives == 0
+          ? 3.5 * m * m
+          : m * static_cast<double>(7 * std::min(options.positives, nodes) + options.negatives);
+  check_memory(8 * (pairs + 6 * m * d), "embedding " + std::to_string(nodes) + " nodes in " +
+                                            std::to_string(options.dims) + " dimensions");
 }
 
 Matrix target_distances(const Digraph& graph, const EmbedOptions& options, Run& run) {
@@ -245,6 +270,26 @@ Linked linked_part(const Digraph& graph) {
   return out;
 }
 
+using ObjectiveFunction = std::function<EmbedEpoch(const Matrix&, Matrix*, Run&)>;
+
+// What is descended, and from where.
+struct Descent {
+  ObjectiveFunction objective;
+  Matrix points;
+  double truncated_mass = 0;
+};
+
+Descent prepare(const Digraph& graph, const EmbedOptions& options, Run& run) {
+  if (options.negatives > 0) {
+    SampledObjective objective(graph, options, run);
+    const double missing = objective.truncated_mass();
+    return {std::move(objective), landmark_start(graph, options, run), missing};
+  }
+  Matrix distances = target_distances(graph, options, run);
+  EmbeddingObjective objective(graph, distances, options, run);
+  return {std::move(objective), starting_points(std::move(distances), options, graph.size(), run)};
+}
+
 } // namespace
 
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run) {
@@ -252,7 +297,7 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
   const Linked linked = linked_part(strengths(graph));
   const std::int64_t m = linked.graph.size();
   const EmbedOptions o = settled(options, m);
-  check_working_set(m, o.dims);
+  check_working_set(m, o);
   Embedding out = at_origin(graph.size(), o.dims);
   if (m == 0) {
     out.pagerank = pagerank(graph, o.restart, run);
@@ -275,13 +320,12 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
   for (std::size_t k = 0; k < nodes.size(); ++k)
     out.pagerank[static_cast<std::size_t>(nodes[k])] = rank[k];
 
-  Matrix distances = target_distances(canonical, o, run);
-  EmbeddingObjective objective(canonical, distances, o, run);
-  Matrix points = starting_points(std::move(distances), o, m, run);
+  Descent descent = prepare(canonical, o, run);
+  Matrix& points = descent.points;
   RiemannianOptimizer optimizer(o, m);
   Matrix gradient(o.dims + 1, m);
   for (std::int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
-    out.history.push_back(objective(points, &gradient, run));
+    out.history.push_back(descent.objective(points, &gradient, run));
     out.history.back().epoch = epoch;
     const double done = static_cast<double>(epoch - 1) / static_cast<double>(o.epochs);
     const double rate =
@@ -291,6 +335,7 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
         {.stage = "embed", .step = epoch, .total = o.epochs, .loss = out.history.back().loss});
   }
   put_in_rows(points, nodes, out);
+  out.truncated_mass = descent.truncated_mass;
   out.converged = settled_down(out.history);
   return out;
 }
@@ -300,7 +345,7 @@ double embedding_loss(const Digraph& graph, const MatrixView& points, const Embe
   check_nodes(graph);
   const std::int64_t m = graph.size();
   const EmbedOptions o = settled(options, m);
-  check_working_set(m, o.dims);
+  check_working_set(m, o);
   if (points.rows != m || points.cols != o.dims + 1)
     throw Error(Status::dim_mismatch, "points is " + std::to_string(points.rows) + " x " +
                                           std::to_string(points.cols) + "; for " +
@@ -316,7 +361,10 @@ double embedding_loss(const Digraph& graph, const MatrixView& points, const Embe
                       " from the origin; it must be within embed.max_radius, " +
                       std::to_string(o.max_radius));
   const Digraph strong = strengths(graph);
-  EmbeddingObjective objective(strong, target_distances(strong, o, run), o, run);
+  const ObjectiveFunction objective =
+      o.negatives > 0
+          ? ObjectiveFunction(SampledObjective(strong, o, run))
+          : ObjectiveFunction(EmbeddingObjective(strong, target_distances(strong, o, run), o, run));
   if (!gradient) return objective(columns, nullptr, run).loss;
   Matrix by_column(columns.rows(), m);
   const double loss = objective(columns, &by_column, run).loss;

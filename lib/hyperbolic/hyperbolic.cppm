@@ -99,7 +99,11 @@ struct EmbedOptions {
   std::int64_t epochs = -1; ///< automatic: 500 (soft), 1000 (others)
   /// Falls to 2 % of it along a cosine; automatic: 0.1 (soft), 0.01 (others), times M for rsgd
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
-  double max_radius = 16.0; ///< points are kept within this distance of the origin
+  /// Nodes drawn at every epoch to stand for all that are not near; 0: none, all pairs count;
+  /// automatic: 0 up to 5000 nodes with edges and for the k-hop objectives, else 512
+  std::int64_t negatives = -1;
+  std::int64_t positives = 64; ///< targets of a node where negatives are drawn
+  double max_radius = 16.0;    ///< points are kept within this distance of the origin
 };
 OptionFields fields(EmbedOptions& options);
 
@@ -121,6 +125,9 @@ struct Embedding {
   std::int64_t n_clamped = 0; ///< times a point was held at max_radius
   /// The loss moved by less than 1e-3 of itself over the last tenth of the epochs (at least 10).
   bool converged = false;
+  /// Where negatives were drawn: the part of the targets beyond the nearest options.positives, for
+  /// which those of drawn nodes stand; else 0.
+  double truncated_mass = 0;
 };
 
 /// Embed a graph (a DAG or any directed graph; weights by absolute value; if any |weight| is above
@@ -135,7 +142,9 @@ struct Embedding {
 /// Error(invalid_argument) for an option out of range, a graph without nodes, or a temperature so
 /// low that exp(-2 max_radius / temperature) underflows; Error(out_of_memory), naming the need,
 /// before anything is allocated if it is above the machine's memory. Memory 8 (3.5 M^2 + 6 M (d+1))
-/// bytes; O(epochs M^2 d), parallel. docs/method.md, section 3; paper, eq_OptH.
+/// bytes and O(epochs M^2 d), parallel; with drawn negatives 8 M (7 positives + negatives + 6
+/// (d+1)) bytes and O(epochs M (positives + negatives) d), from landmarks. docs/method.md, section
+/// 3; paper, eq_OptH.
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run);
 
 /// The objective at given points, M x (d+1), and its Euclidean gradient with respect to their
@@ -163,6 +172,20 @@ void check_sizes(std::span<const double> given, std::span<const double> right,
 void check_vector(std::span<const double> v, std::string_view name);
 void check_same_columns(const Matrix& a, const Matrix& b);
 
+/// The terms in the radii: ranking along edges and levels (soft objective), and the PageRank term.
+class RadialTerms {
+public:
+  RadialTerms(const Digraph& graph, const EmbedOptions& options, Run& run);
+  /// Adds to terms.ranking and .generality, and to the gradient, if not null.
+  void operator()(const Matrix& points, EmbedEpoch& terms, Matrix* gradient, Run& run) const;
+
+private:
+  EmbedOptions options_;
+  std::vector<Edge> edges_;
+  std::vector<double> pagerank_;
+  std::vector<double> levels_; ///< rank of specificity, from -1/2 to 1/2
+};
+
 /// The objective of a graph, for evaluation at many points. Its matrices are symmetric; of each the
 /// upper triangle is kept, in panels of columns (rows 0 .. last column), which are also the pieces
 /// that threads work on.
@@ -183,21 +206,17 @@ private:
     std::int64_t offset = 0; ///< of its first element
   };
   void set_soft_targets(const Matrix& distances, Run& run);
-  void set_levels();
   void set_positives(const Digraph& graph, Run& run);
   void pair_terms(const Matrix& points, Run& run);
   double soft_term();
   double sparse_term(const Matrix& points, Run& run);
   void pair_gradient(const Matrix& points, Matrix& gradient, Run& run);
-  void radial_terms(const Matrix& points, EmbedEpoch& terms, Matrix* gradient, Run& run) const;
   std::int64_t slot(std::int64_t i, std::int64_t j) const; ///< of element (i, j), i <= j
 
   std::int64_t nodes_ = 0;
   EmbedOptions options_;
-  std::vector<Edge> edges_;
+  RadialTerms radial_;
   std::vector<Edge> positives_; ///< anchor -> positive, sorted by anchor; empty for soft
-  std::vector<double> pagerank_;
-  std::vector<double> levels_; ///< soft: rank of specificity, from -1/2 to 1/2
   std::vector<Panel> panels_;
   std::vector<double> targets_;  ///< soft: panels of T_mn + T_nm; else a column of zeros
   std::vector<double> pull_;     ///< panels: attraction / sinh d
@@ -207,6 +226,52 @@ private:
   std::vector<double> share_;    ///< factor of row m's repulsions; 0: node m is no anchor
   std::vector<double> pulled_;   ///< per panel: sum of targets times distances
   std::vector<char> anchor_;     ///< soft: node m has targets
+};
+
+/// The soft objective for many nodes: targets are cut to the nearest nodes, whose share is 1 again,
+/// and of the others a sample is drawn anew at every evaluation, the same for all anchors. Memory
+/// and time are linear in the nodes.
+class SampledObjective {
+public:
+  SampledObjective(const Digraph& graph, const EmbedOptions& options, Run& run);
+  EmbedEpoch operator()(const Matrix& points, Matrix* gradient, Run& run);
+  double truncated_mass() const noexcept { return truncated_mass_; }
+
+private:
+  struct Sample {
+    std::vector<std::int64_t> nodes, places; ///< and where in the pool they are
+    Matrix points;
+    std::vector<std::vector<std::int64_t>> drawn; ///< where in the sample a node is
+  };
+  struct Incoming {
+    std::int64_t anchor = 0, pair = 0;
+  };
+  void set_positives(const Digraph& graph, Run& run);
+  double weight_of(std::int64_t m, double distance) const;
+  std::span<const std::int64_t> positives_of(std::int64_t m) const;
+  double stand_for(std::int64_t m, std::span<const std::int64_t> apart, const Sample& sample) const;
+  double block_terms(const Matrix& points, const Sample& sample, std::int64_t first,
+                     std::int64_t count);
+  void block_gradient(const Matrix& points, const Sample& sample, std::int64_t first,
+                      std::int64_t count, Matrix& gradient) const;
+
+  std::int64_t nodes_ = 0;
+  EmbedOptions options_;
+  RadialTerms radial_;
+  std::vector<std::int64_t> pool_;
+  BasicMatrix<float> pool_weights_;     ///< pool x nodes: exp((nearest - D*)/ts)
+  std::vector<double> nearest_;         ///< D* to the nearest node
+  std::vector<double> total_;           ///< sum of exp((nearest - D*)/ts) over all nodes
+  std::vector<std::int64_t> positives_; ///< anchor by anchor
+  std::vector<std::int64_t> offsets_;   ///< where an anchor's begin
+  std::vector<double> targets_;         ///< T of each
+  std::vector<Incoming> incoming_;      ///< node by node: the anchors that it is a positive of
+  std::vector<std::int64_t> incoming_offsets_;
+  std::vector<double> pair_push_, pair_pull_; ///< of positives: exp(-d/tau) and T, over sinh d
+  Matrix push_, pull_;                        ///< the same of sample x nodes
+  std::vector<double> mass_;                  ///< Z
+  double truncated_mass_ = 0;
+  std::uint64_t draws_ = 0;
 };
 
 /// Full-batch Riemannian descent: Adam with one scalar second moment a node and moments carried
@@ -227,7 +292,9 @@ private:
   std::vector<double> second_;
 };
 
-/// Points ((d+1) x M) for the descent to start from. distances as for the objective.
+/// Points ((d+1) x M) for the descent to start from: by classical scaling of all distances (as for
+/// the objective), or of those from some landmarks, among which the others are placed.
+Matrix landmark_start(const Digraph& graph, const EmbedOptions& options, Run& run);
 Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64_t nodes, Run& run);
 
 } // namespace cape

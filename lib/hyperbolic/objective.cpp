@@ -7,7 +7,6 @@ module;
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <vector>
 module cape.hyperbolic;
@@ -38,8 +37,7 @@ arma::mat columns(const Matrix& m, std::int64_t first, std::int64_t count) {
 
 EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& distances,
                                        const EmbedOptions& options, Run& run)
-    : nodes_(graph.size()), options_(options), edges_(graph.edges()),
-      pagerank_(cape::pagerank(graph, options.restart, run)) {
+    : nodes_(graph.size()), options_(options), radial_(graph, options, run) {
   std::int64_t size = 0;
   for (std::int64_t first = 0; first < nodes_; first += panel_cols) {
     const std::int64_t cols = std::min(panel_cols, nodes_ - first);
@@ -54,7 +52,6 @@ EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& dista
   share_.resize(at(nodes_));
   pulled_.resize(panels_.size());
   if (options_.objective == Objective::soft) {
-    set_levels();
     set_soft_targets(distances, run);
   } else {
     set_positives(graph, run);
@@ -64,23 +61,6 @@ EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& dista
 std::int64_t EmbeddingObjective::slot(std::int64_t i, std::int64_t j) const {
   const Panel& panel = panels_[at(j / panel_cols)];
   return panel.offset + (j - panel.first) * panel.rows + i;
-}
-
-// Where a node stands by falling PageRank, from 0 to 1; equal ones share their mean. Less the mean
-// of all.
-void EmbeddingObjective::set_levels() {
-  std::vector<std::size_t> order(at(nodes_));
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [this](std::size_t a, std::size_t b) { return pagerank_[a] > pagerank_[b]; });
-  const double last = static_cast<double>(nodes_ - 1);
-  levels_.resize(at(nodes_));
-  if (nodes_ == 1) return;
-  for (std::size_t i = 0, j = 0; i < order.size(); i = j) {
-    while (j < order.size() && pagerank_[order[j]] == pagerank_[order[i]]) ++j;
-    for (std::size_t k = i; k < j; ++k)
-      levels_[order[k]] = 0.5 * (static_cast<double>(i + j - 1) / last - 1);
-  }
 }
 
 // T_mn = softmax over n != m of -D*_mn / ts; a node that reaches no other has no targets.
@@ -133,7 +113,7 @@ EmbedEpoch EmbeddingObjective::operator()(const Matrix& points, Matrix* gradient
   terms.contrastive =
       options_.objective == Objective::soft ? soft_term() : sparse_term(points, run);
   if (gradient) pair_gradient(points, *gradient, run);
-  radial_terms(points, terms, gradient, run);
+  radial_(points, terms, gradient, run);
   terms.loss = terms.contrastive + terms.ranking + terms.generality;
   return terms;
 }
@@ -261,55 +241,6 @@ void EmbeddingObjective::pair_gradient(const Matrix& points, Matrix& gradient, R
     out.row(0) *= scale;
     out.tail_rows(out.n_rows - 1) *= -scale;
   });
-}
-
-// Ranking of radii along edges and levels (soft), and the PageRank term, with r = asinh |p~|.
-void EmbeddingObjective::radial_terms(const Matrix& points, EmbedEpoch& terms, Matrix* gradient,
-                                      Run& run) const {
-  const bool soft = options_.objective == Objective::soft;
-  const double m = static_cast<double>(nodes_), t = options_.rank_temperature;
-  std::vector<double> length(at(nodes_)), radius(at(nodes_)), slope(at(nodes_));
-  for (std::int64_t i = 0; i < nodes_; ++i) {
-    double sum = 0;
-    for (std::int64_t k = 1; k < points.rows(); ++k) sum += points(k, i) * points(k, i);
-    length[at(i)] = std::sqrt(sum);
-    radius[at(i)] = std::asinh(length[at(i)]);
-  }
-  if (soft) {
-    const double weight = options_.rank_weight / m;
-    std::int64_t last = -1;
-    for (const Edge& e : edges_) {
-      if (e.from != last) run.poll();
-      last = e.from;
-      const double x = (radius[at(e.from)] - radius[at(e.to)] + options_.rank_margin) / t;
-      const double tail = std::exp(-std::abs(x));
-      terms.ranking += weight * t * (std::max(x, 0.0) + std::log1p(tail));
-      const double logistic = (x > 0 ? 1 : tail) / (1 + tail);
-      slope[at(e.from)] += weight * logistic;
-      slope[at(e.to)] -= weight * logistic;
-    }
-  }
-  if (soft) {
-    const double weight = options_.level_weight / m;
-    double mean = 0;
-    for (const double r : radius) mean += r / m;
-    for (std::size_t i = 0; i < radius.size(); ++i) {
-      const double off = radius[i] - mean - options_.level_spread * levels_[i];
-      terms.ranking += weight * off * off / 2;
-      slope[i] += weight * off;
-    }
-  }
-  for (std::int64_t i = 0; i < nodes_; ++i) {
-    const double weight = options_.generality_weight * pagerank_[at(i)] / (soft ? 1 : m);
-    terms.generality += weight * radius[at(i)];
-    slope[at(i)] += weight;
-  }
-  if (!gradient) return;
-  for (std::int64_t i = 0; i < nodes_; ++i) {
-    if (length[at(i)] == 0) continue;
-    const double factor = slope[at(i)] / (length[at(i)] * points(0, i));
-    for (std::int64_t k = 1; k < points.rows(); ++k) (*gradient)(k, i) += factor * points(k, i);
-  }
 }
 
 } // namespace cape

@@ -120,18 +120,14 @@ void scale_classically(Matrix distances, double scale, Matrix& y, Run& run) {
   }
 }
 
-} // namespace
+double start_scale(const EmbedOptions& options) {
+  return 0.7 * options.temperature / options.soft_temperature;
+}
 
-Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64_t nodes,
-                       Run& run) {
-  const bool soft = options.objective == Objective::soft;
-  Matrix y(options.dims, nodes);
-  if (soft)
-    scale_classically(std::move(distances), 0.7 * options.temperature / options.soft_temperature, y,
-                      run);
-  const double noise = soft ? 1e-3 : 0.1;
-  Matrix points(options.dims + 1, nodes);
-  for (std::int64_t i = 0; i < nodes; ++i) {
+// y, the rows coordinates, with noise, as normal coordinates at the origin.
+Matrix around_origin(Matrix y, double noise, const EmbedOptions& options, Run& run) {
+  Matrix points(options.dims + 1, y.cols());
+  for (std::int64_t i = 0; i < y.cols(); ++i) {
     Rng rng(run.seed(), {hash("embed.start"), static_cast<std::uint64_t>(i)});
     double sum = 0;
     for (std::int64_t k = 0; k < options.dims; ++k) {
@@ -144,6 +140,60 @@ Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64
     lorentz::project({points.column(i), static_cast<std::size_t>(options.dims) + 1});
   }
   return points;
+}
+
+// Landmark scaling (V. de Silva and J. B. Tenenbaum, 2004): of squared distances delta to the
+// landmarks, less their means over the landmarks, the coordinates are -1/2 of the products with the
+// landmarks' coordinates over their squared lengths.
+void place_among_landmarks(const Matrix& distances, const Matrix& landmarks, double scale,
+                           Matrix& y, Run& run) {
+  const std::int64_t count = landmarks.cols();
+  double farthest = 0;
+  for (std::int64_t k = 0; k < count; ++k)
+    for (std::int64_t i = 0; i < distances.rows(); ++i)
+      if (std::isfinite(distances(i, k))) farthest = std::max(farthest, distances(i, k));
+  const auto squared = [&](std::int64_t i, std::int64_t k) {
+    const double d = scale * (std::isfinite(distances(i, k)) ? distances(i, k) : 1.25 * farthest);
+    return d * d;
+  };
+  std::vector<double> lengths(static_cast<std::size_t>(y.rows()));
+  for (std::int64_t c = 0; c < y.rows(); ++c)
+    for (std::int64_t k = 0; k < count; ++k)
+      lengths[static_cast<std::size_t>(c)] += landmarks(c, k) * landmarks(c, k);
+  run.parallel_for(y.cols(), [&](std::int64_t i) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      const double s = squared(i, k);
+      // The landmarks' coordinates sum to 0, so that the mean to be taken off s cancels.
+      for (std::int64_t c = 0; c < y.rows(); ++c)
+        if (lengths[static_cast<std::size_t>(c)] > 0)
+          y(c, i) -= 0.5 * s * landmarks(c, k) / lengths[static_cast<std::size_t>(c)];
+    }
+  });
+}
+
+} // namespace
+
+Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64_t nodes,
+                       Run& run) {
+  const bool soft = options.objective == Objective::soft;
+  Matrix y(options.dims, nodes);
+  if (soft) scale_classically(std::move(distances), start_scale(options), y, run);
+  return around_origin(std::move(y), soft ? 1e-3 : 0.1, options, run);
+}
+
+Matrix landmark_start(const Digraph& graph, const EmbedOptions& options, Run& run) {
+  std::vector<std::int64_t> sources =
+      Rng(run.seed(), {hash("embed.landmarks")}).permutation(graph.size());
+  sources.resize(static_cast<std::size_t>(std::min(direct_size, graph.size())));
+  const Matrix distances = undirected_distances_from(graph, sources, options.hop_cost, run);
+  const std::int64_t count = std::ssize(sources);
+  Matrix between(count, count), landmarks(options.dims, count), y(options.dims, graph.size());
+  for (std::int64_t k = 0; k < count; ++k)
+    for (std::int64_t l = 0; l < k; ++l)
+      between(l, k) = between(k, l) = distances(sources[static_cast<std::size_t>(l)], k);
+  scale_classically(std::move(between), start_scale(options), landmarks, run);
+  place_among_landmarks(distances, landmarks, start_scale(options), y, run);
+  return around_origin(std::move(y), 1e-3, options, run);
 }
 
 } // namespace cape

@@ -151,8 +151,33 @@ as_dag <- function(x, name) {
     if (inherits(x, "igraph") || is.matrix(x) || is(x, "Matrix")) {
         return(as(x, "CapeDag"))
     }
+    if (is(x, "SelfHits")) {
+        weight <- S4Vectors::mcols(x)$weight
+        n <- S4Vectors::nnode(x)
+        return(dag_from_edges(S4Vectors::from(x), S4Vectors::to(x),
+            if (is.null(weight)) rep(1, length(x)) else as.numeric(weight), paste0("feature", seq_len(n))))
+    }
+    if (is.data.frame(x) || is(x, "DataFrame")) {
+        return(dag_from_table(as.data.frame(x), name))
+    }
     cape_error("'", name, "' is ", one_line(x), "; it must be a CapeFit, a CapeDag, ",
-        "a square matrix (row = cause) or an igraph")
+        "a square matrix (row = cause), an igraph, a table of edges or a SelfHits")
+}
+
+# Columns from, to and, if not all are 1, weight. Factors tell of features without edges by their levels.
+dag_from_table <- function(x, name) {
+    if (!all(c("from", "to") %in% names(x))) {
+        cape_error("'", name, "' has the columns ", some_of(quoted(names(x))),
+            "; a table of edges has 'from', 'to' and, if not all are 1, 'weight'")
+    }
+    weight <- if (is.null(x$weight)) rep(1, nrow(x)) else x$weight
+    if (!is.numeric(weight) || anyNA(weight) || anyNA(x$from) || anyNA(x$to)) {
+        cape_error("'", name, "' has missing ends, or weights that are not numbers")
+    }
+    features <- if (is.factor(x$from) && is.factor(x$to)) union(levels(x$from), levels(x$to))
+        else unique(as.vector(rbind(as.character(x$from), as.character(x$to))))
+    dag_from_edges(match(as.character(x$from), features), match(as.character(x$to), features),
+        as.numeric(weight), features)
 }
 
 dag_from_edges <- function(from, to, weight, features) {

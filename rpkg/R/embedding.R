@@ -1,8 +1,11 @@
 #' Step II: embed a causal graph in hyperbolic space
 #'
 #' @param dag a [CapeDag-class], [CapeFit-class], SingleCellExperiment from [cape_fit()], a square
-#'   matrix or sparse matrix of weights (the row is the cause), or an igraph. Cycles are allowed,
-#'   with a warning.
+#'   matrix or sparse matrix of weights (the row is the cause), an igraph, a table of edges (columns
+#'   `from`, `to` and, if not all are 1, `weight`; factors name features without edges by their levels),
+#'   or a SelfHits as of [SingleCellExperiment::rowPair()]. Weights count by their absolute value; if
+#'   any is above 1 all are divided by the largest. Features without edges have no position: they are
+#'   put at the origin, with `NA` generality. Cycles are allowed, with a warning.
 #' @param param a [HyperbolicParam()].
 #' @inheritParams cape_fit
 #' @param ... further arguments: `num.threads` and `verbose`, as of [cape_fit()].

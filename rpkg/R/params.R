@@ -133,6 +133,9 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #' @param epochs steps; `NA`: 500 for `"soft"`, else 1000.
 #' @param learning.rate step size, which falls along a cosine; `NA`: 0.1 for `"soft"`, else 0.01, and for
 #'   `"rsgd"` that times the number of features.
+#' @param negatives features drawn at every epoch to stand for all that are not among the nearest; 0: all
+#'   pairs count; `NA`: 0 up to 5000 features, else 512.
+#' @param positives where negatives are drawn: how many nearest features count exactly.
 #' @param max.radius points are kept within this distance of the origin.
 #' @return An object of class `HyperbolicParam`.
 #' @seealso [cape_embed_dag()], [cape_fit()]
@@ -145,7 +148,7 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
                             rank.temperature = 0.01, level.weight = 1, level.spread = NA_real_,
                             generality.weight = NA_real_, restart = 0.15,
                             k.hop = 2L, epochs = NA_integer_, learning.rate = NA_real_,
-                            max.radius = 16) {
+                            negatives = NA_integer_, positives = 64L, max.radius = 16) {
     new_param("HyperbolicParam", list(
         dims = dims,
         objective = one_of(objective, c("soft", "literal", "effect", "symmetric"), "objective"),
@@ -155,7 +158,9 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
         level.weight = level.weight, level.spread = level.spread,
         generality.weight = generality.weight, restart = restart, k.hop = k.hop,
         epochs = if (is.logical(epochs) && is.na(epochs)) NA_integer_ else epochs,
-        learning.rate = learning.rate, max.radius = max.radius
+        learning.rate = learning.rate,
+        negatives = if (is.logical(negatives) && is.na(negatives)) NA_integer_ else negatives,
+        positives = positives, max.radius = max.radius
     ))
 }
 

@@ -19,7 +19,8 @@ Rcpp::List capeomics::embedding_to_list(const cape_embedding *embedding) {
       _["hyperboloid"] = hyperboloid, _["poincare"] = poincare, _["generality"] = generality,
       _["radius"] = radius, _["pagerank"] = pagerank, _["history"] = history,
       _["info"] = Rcpp::List::create(_["converged"] = info.converged != 0,
-                                     _["n_clamped"] = static_cast<double>(info.n_clamped)));
+                                     _["n_clamped"] = static_cast<double>(info.n_clamped),
+                                     _["truncated_mass"] = info.truncated_mass));
 }
 
 // [[Rcpp::export(rng = false)]]

@@ -449,6 +449,46 @@ BOOST_AUTO_TEST_CASE(distances_do_not_depend_on_threads) {
   BOOST_TEST((cape::undirected_distances(g, 0.5, one) == cape::undirected_distances(g, 0.5, many)));
 }
 
+BOOST_AUTO_TEST_CASE(distances_from_some_nodes_and_nearest_nodes_agree_with_all_distances) {
+  Rng rng(21);
+  for (int trial = 0; trial < 20; ++trial) {
+    const Digraph g = random_graph(30, trial % 2 ? 0.03 : 0.15, rng);
+    Run run(1, 1 + trial % 2);
+    const Matrix all = cape::undirected_distances(g, 0.5, run);
+    const Order sources{7, 0, 29};
+    const Matrix some = cape::undirected_distances_from(g, sources, 0.5, run);
+    for (std::int64_t k = 0; k < 3; ++k)
+      for (std::int64_t n = 0; n < 30; ++n) {
+        const double a = some(n, k), b = all(n, sources[at(k)]);
+        BOOST_TEST((a == b || std::abs(a - b) <= 1e-12));
+      }
+    for (const std::int64_t count : {1, 5, 100}) {
+      const cape::NearestNodes nearest = cape::nearest_nodes(g, count, 0.5, run);
+      BOOST_REQUIRE(nearest.offsets.size() == 31u);
+      for (std::int64_t m = 0; m < 30; ++m) {
+        std::vector<double> expected;
+        for (std::int64_t n = 0; n < 30; ++n)
+          if (n != m && std::isfinite(all(m, n))) expected.push_back(all(m, n));
+        std::ranges::sort(expected);
+        const std::int64_t first = nearest.offsets[at(m)],
+                           found = nearest.offsets[at(m) + 1] - first;
+        BOOST_REQUIRE(found == std::min<std::int64_t>(count, std::ssize(expected)));
+        for (std::int64_t i = 0; i < found; ++i) {
+          const Edge& e = nearest.near[at(first + i)];
+          BOOST_TEST(e.from == m);
+          BOOST_TEST(std::abs(e.weight - expected[at(i)]) <= 1e-12);
+          BOOST_TEST(std::abs(e.weight - all(m, e.to)) <= 1e-12);
+        }
+      }
+    }
+  }
+  Run run;
+  BOOST_CHECK_EXCEPTION(cape::nearest_nodes(Digraph(2), 0, 1, run), cape::Error, invalid);
+  BOOST_CHECK_EXCEPTION(cape::nearest_nodes(Digraph(2), 1, -1, run), cape::Error, invalid);
+  BOOST_CHECK_EXCEPTION(cape::undirected_distances_from(Digraph(2), Order{2}, 1, run), cape::Error,
+                        invalid);
+}
+
 BOOST_AUTO_TEST_CASE(long_computations_can_be_cancelled) {
   Rng rng(12);
   const Digraph g = random_graph(50, 0.05, rng);

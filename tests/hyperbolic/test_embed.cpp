@@ -439,6 +439,33 @@ BOOST_AUTO_TEST_CASE(large_graphs_fit_as_well_as_small_ones) {
   BOOST_TEST(q.map >= 0.9);
 }
 
+// Sampled negatives keep the graph nearly as well, on any number of threads, and say what they
+// leave out.
+BOOST_AUTO_TEST_CASE(sampled_negatives_keep_the_graph) {
+  const Digraph graph = barabasi_albert(500, 2, 207);
+  EmbedOptions o = in(32);
+  o.negatives = 128;
+  const Embedding e = fit(graph, o);
+  check_sound(e, 500, 32);
+  const Quality q = quality(graph, e);
+  BOOST_TEST_MESSAGE("sampled: gd " << q.gd << " pc " << q.pc << " MAP " << q.map << " str "
+                                    << q.str << " desc " << q.desc << " missing "
+                                    << e.truncated_mass);
+  BOOST_TEST(q.gd >= 0.85);
+  BOOST_TEST(q.pc >= 0.98);
+  BOOST_TEST(q.map >= 0.9);
+  BOOST_TEST(e.truncated_mass > 0);
+  BOOST_TEST(e.truncated_mass < 1);
+  BOOST_TEST(fit(graph, brief(8)).truncated_mass == 0);
+  o.epochs = 20;
+  BOOST_CHECK(same(fit(graph, o, 3, 1), fit(graph, o, 3, 2)));
+  BOOST_CHECK(!same(fit(graph, o, 3, 1), fit(graph, o, 4, 1)));
+  // Parts that are not connected, fewer nodes than positives, repeated negatives.
+  EmbedOptions small = brief(3);
+  small.negatives = 50;
+  check_sound(fit(Digraph(9, {{0, 1, 0.5}, {2, 3, 0.7}, {3, 4, -0.2}}), small), 9, 3);
+}
+
 // In processor time of one thread, so that a busy machine does not matter: the callback, asked for
 // every 50 ms, is never left waiting for longer than 100 ms, and a wish to stop is met at once.
 BOOST_AUTO_TEST_CASE(three_thousand_nodes_can_be_stopped_within_a_tenth_of_a_second) {
@@ -501,6 +528,14 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
   BOOST_TEST(refused([](auto& o) { o.epochs = 0; }, "embed.epochs"));
   BOOST_TEST(refused([](auto& o) { o.learning_rate = 0; }, "embed.learning_rate"));
   BOOST_TEST(refused([](auto& o) { o.max_radius = 0; }, "embed.max_radius"));
+  BOOST_TEST(refused([](auto& o) { o.negatives = -2; }, "embed.negatives"));
+  BOOST_TEST(refused([](auto& o) { o.positives = 0; }, "embed.positives"));
+  BOOST_TEST(refused(
+      [](auto& o) {
+        o.objective = Objective::effect;
+        o.negatives = 10;
+      },
+      "embed.negatives"));
   BOOST_CHECK(status_of([] { fit(Digraph(0), in(4)); }) == Status::invalid_argument);
 }
 
@@ -509,7 +544,7 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
 BOOST_AUTO_TEST_CASE(options_are_described) {
   EmbedOptions o;
   const OptionFields list = fields(o);
-  BOOST_TEST(list.size() == 17u);
+  BOOST_TEST(list.size() == 19u);
   for (const OptionField& f : list) {
     BOOST_TEST(f.name.starts_with("embed."));
     BOOST_TEST(!f.doc.empty());
@@ -524,7 +559,9 @@ BOOST_AUTO_TEST_CASE(what_cannot_fit_in_memory_is_refused_with_the_figure) {
   std::string message;
   std::vector<Edge> chain;
   for (std::int64_t i = 1; i < 1'000'000; ++i) chain.push_back({i - 1, i, 1});
-  BOOST_CHECK(status_of([&] { fit(Digraph(1'000'000, chain), in(64)); }, &message) ==
+  EmbedOptions all_pairs = in(64);
+  all_pairs.negatives = 0;
+  BOOST_CHECK(status_of([&] { fit(Digraph(1'000'000, chain), all_pairs); }, &message) ==
               Status::out_of_memory);
   BOOST_TEST(message.find("GB") != std::string::npos);
 }

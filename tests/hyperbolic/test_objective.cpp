@@ -313,6 +313,84 @@ BOOST_AUTO_TEST_CASE(the_gradient_holds_with_default_options_and_far_out) {
   }
 }
 
+// With every node a positive nothing is sampled; with fewer, the mean over draws is the whole
+// objective (but for the logarithm of a mean, whose bias falls as 1 / negatives), and the mean
+// gradient its gradient.
+BOOST_AUTO_TEST_CASE(the_sampled_objective_estimates_the_whole_one) {
+  const std::int64_t m = 40;
+  const Digraph graph = random_dag(m, 0.12, 3);
+  const Matrix points = random_points(m, 3, 1, 4);
+  EmbedOptions o = options_for(Objective::soft, 3);
+  const double whole = loss_at(graph, points, o);
+  std::vector<Edge> edges; // a connected graph
+  for (std::int64_t i = 1; i < m; ++i) edges.push_back({i / 3, i, 1 / static_cast<double>(i)});
+  const Digraph connected(m, edges);
+  EmbedOptions every = o;
+  every.negatives = 16;
+  every.positives = m;
+  BOOST_TEST(std::abs(loss_at(connected, points, every) - loss_at(connected, points, o)) <=
+             1e-12 * whole);
+  check_gradient(connected, points, every, 5, 1e-4, 1e-6);
+
+  o.positives = 5;
+  const auto exact = [&](const Matrix& at) {
+    EmbedOptions all = o;
+    all.negatives = 0;
+    return loss_at(graph, at, all);
+  };
+  const auto mean_loss = [&](std::int64_t negatives, std::uint64_t draws) {
+    EmbedOptions sampled = o;
+    sampled.negatives = negatives;
+    double sum = 0;
+    for (std::uint64_t seed = 0; seed < draws; ++seed) {
+      Run draw(seed);
+      sum += embedding_loss(graph, points, sampled, nullptr, draw) / static_cast<double>(draws);
+    }
+    return sum;
+  };
+  const double few = mean_loss(20, 4000) - whole, many = mean_loss(320, 400) - whole;
+  BOOST_TEST_MESSAGE("bias of 20 and 320 negatives: " << few << " " << many);
+  BOOST_TEST(std::abs(many) <= 0.005);
+  BOOST_TEST(std::abs(few) <= 0.08);
+
+  // The mean gradient, along a direction, against the difference of the whole objective there.
+  Matrix direction(m, 4);
+  Rng rng(8);
+  const auto moved = [&](double t) {
+    Matrix out = points;
+    for (std::int64_t i = 0; i < m; ++i) {
+      std::vector<double> p = row(points, i), v = row(direction, i);
+      for (double& x : v) x *= t;
+      lorentz::exp(p, v, p);
+      set_row(out, i, p);
+    }
+    return out;
+  };
+  for (std::int64_t i = 0; i < m; ++i) {
+    std::vector<double> v(4);
+    for (double& x : v) x = rng.normal();
+    lorentz::project_tangent(row(points, i), v, v);
+    set_row(direction, i, v);
+  }
+  o.negatives = 320;
+  constexpr int draws = 400;
+  double slope = 0, squares = 0;
+  for (int seed = 0; seed < draws; ++seed) {
+    Run draw(static_cast<std::uint64_t>(seed));
+    Matrix gradient;
+    embedding_loss(graph, points, o, &gradient, draw);
+    double s = 0;
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t k = 0; k < 4; ++k) s += gradient(i, k) * direction(i, k);
+    slope += s / draws;
+    squares += s * s / draws;
+  }
+  const double difference = (exact(moved(1e-4)) - exact(moved(-1e-4))) / 2e-4;
+  const double error = std::sqrt((squares - slope * slope) / draws);
+  BOOST_TEST_MESSAGE("slope " << slope << " +- " << error << ", difference " << difference);
+  BOOST_TEST(std::abs(slope - difference) <= 5 * error + 0.01 * std::abs(slope));
+}
+
 // The gradient of distance is 0 at coincidence, and finite beside it.
 BOOST_AUTO_TEST_CASE(coinciding_points_have_a_finite_gradient) {
   const Digraph graph = random_dag(10, 0.5, 8);

@@ -308,6 +308,7 @@ typedef struct cape_embedding_info {
   int64_t n_epochs;
   int64_t n_clamped;
   int32_t converged;
+  double truncated_mass; /* where negatives were drawn: the part of the targets that they stand for */
 } cape_embedding_info;
 CAPE_API cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embedding* embedding);
 /* n_nodes x (d + 1), n_nodes x d, and three vectors of n_nodes (each may be NULL). A node without edges

@@ -89,6 +89,29 @@ test_that("causes are nearer the origin than their effects, and a brought graph 
     expect_error(cape_angles(embedding, scale = 0), "'scale' is 0")
 })
 
+test_that("own graphs come in many forms and give the same embedding", {
+    table <- data.frame(from = c("a", "b", "a"), to = c("b", "c", "d"), weight = c(0.9, -0.5, 2))
+    embed <- function(x) cape_embed_dag(x, quick_embed(), seed = 1)
+    matrix <- matrix(0, 4, 4, dimnames = rep(list(letters[1:4]), 2))
+    matrix[cbind(c("a", "b", "a"), c("b", "c", "d"))] <- table$weight
+    expected <- embed(matrix)
+    expect_identical(embed(table), expected)
+    expect_identical(embed(S4Vectors::DataFrame(table)), expected)
+    expect_identical(embed(as(as(matrix, "CapeDag"), "igraph")), expected)
+    hits <- S4Vectors::SelfHits(c(1, 2, 1), c(2, 3, 4), nnode = 4L, weight = table$weight)
+    expect_identical(unname(cape_embedding(embed(hits))), unname(cape_embedding(expected)))
+    # The sign and the scale of weights above 1 do not matter to positions.
+    expect_equal(cape_embedding(embed(abs(matrix) / 2)), cape_embedding(expected), tolerance = 1e-12)
+    levels <- c("alone", letters[1:4])
+    with_alone <- embed(data.frame(from = factor(table$from, levels), to = factor(table$to, levels), weight = table$weight))
+    expect_true(is.na(cape_generality(with_alone)[["alone"]]))
+    expect_true(all(cape_embedding(with_alone)["alone", ] == 0))
+    expect_identical(cape_embedding(with_alone)[letters[1:4], ], cape_embedding(expected))
+    expect_identical(nrow(cape_embedding(embed(matrix(0, 1, 1)))), 1L)
+    expect_error(embed(data.frame(a = 1)), "a table of edges has 'from'")
+    expect_error(embed(data.frame(from = NA, to = "b")), "missing ends")
+})
+
 test_that("D: preprocessing filters, normalises and keeps storage", {
     counts <- small_counts(20, 40)
     counts[counts < 3] <- 0
