@@ -173,6 +173,49 @@ void syntren(int seeds) {
   from_files("SynTReN-standardized", files, std::max(1, seeds / 5));
 }
 
+// Which share of the true causes is among p candidates, and what learning from them costs.
+double recall(const Matrix& x, const Digraph& truth, std::int64_t p) {
+  cape::Run run;
+  const auto causes = cape::candidate_causes(x, p, run);
+  const auto found = std::ranges::count_if(truth.edges(), [&](const cape::Edge& e) {
+    return std::binary_search(causes.column(e.to), causes.column(e.to) + p, e.from);
+  });
+  return static_cast<double>(found) / static_cast<double>(truth.edges().size());
+}
+
+void candidates() {
+  constexpr std::int64_t p = 64;
+  for (const auto& [name, model] :
+       {std::pair{"ER2", GraphModel::erdos_renyi}, std::pair{"BA2", GraphModel::barabasi_albert}}) {
+    cape::GraphOptions graph;
+    graph.model = model;
+    for (const std::int64_t nodes : {500, 2000}) {
+      const Digraph truth = cape::simulate_dag(nodes, graph, first_seed);
+      const Matrix x = cape::simulate_data(truth, 8000, {}, first_seed);
+      const double start = processor_seconds();
+      std::printf("%s-%d-mlp, N = 8000: recall of %d candidates %.3f", name,
+                  static_cast<int>(nodes), static_cast<int>(p), recall(x, truth, p));
+      std::printf(", %.1f s\n", processor_seconds() - start);
+      std::fflush(stdout);
+      for (const std::int64_t count : {p, std::int64_t{-1}}) {
+        if (nodes > 500 && count < 0) continue;
+        cape::DagOptions options;
+        options.candidates = count;
+        cape::Run run(1);
+        const double fit_start = processor_seconds();
+        const cape::Dag dag = cape::learn_dag(x, options, run);
+        const double seconds = processor_seconds() - fit_start;
+        std::printf("  learned from %s: SHD %d of %d edges, AUPRC %.3f, %.0f s\n",
+                    count < 0 ? "all columns" : "them",
+                    static_cast<int>(cape::compare_graphs(dag.graph, truth).shd),
+                    static_cast<int>(truth.edges().size()),
+                    cape::compare_scores(sizes(dag.weights), truth).auprc, seconds);
+        std::fflush(stdout);
+      }
+    }
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -190,6 +233,7 @@ int main(int argc, char** argv) {
               "AUPRC", "seconds");
   for (const Setting& s : settings)
     if (is_wanted(s.name)) simulated(s, seeds);
+  if (is_wanted("candidates")) candidates();
   if (is_wanted("sachs")) sachs(seeds);
   if (is_wanted("syntren")) syntren(seeds);
 }

@@ -85,7 +85,7 @@ void add_penalty(const double* w, const double* slope, std::int64_t n, double mu
 // the jitter as cycles and wear down the edges that are real.
 class Adam {
 public:
-  /// factor: features x features, see augmented_lagrangian().
+  /// factor: inputs x features, see augmented_lagrangian().
   Adam(std::size_t n, const Matrix& factor, std::int64_t channels)
       : factor_(factor), channels_(channels), mean_(n), square_(n) {}
 
@@ -127,13 +127,13 @@ public:
 
 private:
   void shrink_by_factor(double* parameters, double threshold, const simd::AdamStep& s) const {
-    const std::int64_t m = factor_.rows();
-    for (std::int64_t u = 0; u < m * channels_; ++u) {
+    const std::int64_t inputs = factor_.rows();
+    for (std::int64_t u = 0; u < factor_.cols() * channels_; ++u) {
       const double* factor = factor_.column(u / channels_);
-      for (std::int64_t i = 0; i < m; ++i) {
-        double& p = parameters[u * m + i];
+      for (std::int64_t i = 0; i < inputs; ++i) {
+        double& p = parameters[u * inputs + i];
         const double scale =
-            std::sqrt(square_[static_cast<std::size_t>(u * m + i)]) * s.correction2;
+            std::sqrt(square_[static_cast<std::size_t>(u * inputs + i)]) * s.correction2;
         const double size = std::fabs(p) - threshold * factor[i] / (scale + s.epsilon);
         p = std::isinf(factor[i]) ? 0 : std::copysign(std::max(size, 0.0), p);
       }
@@ -235,27 +235,30 @@ void return_to_domain(Objective& objective, std::vector<double>& parameters,
 } // namespace
 
 Objective::Objective(Model& model, Constraint form)
-    : model_(model), constraint_(form), strength_(model.shape().features, model.shape().features),
-      slope_(model.shape().features, model.shape().features),
+    : model_(model), constraint_(form), strength_(model.shape().inputs, model.shape().features),
+      slope_(model.shape().inputs, model.shape().features),
       absolute_(static_cast<std::size_t>(ceiling(model.shape().features, block_effects))),
       squares_(absolute_.size()) {}
 
 double Objective::constraint(const double* parameters, Run& run) {
-  const std::int64_t m = model_.shape().features, channels = model_.shape().channels;
+  const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
+                     channels = model_.shape().channels;
   for (std::int64_t j = 0; j < m; ++j) {
     double* s = strength_.column(j);
-    std::fill_n(s, m, 0.0);
+    std::fill_n(s, inputs, 0.0);
     for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u) {
-      const double* w = parameters + u * m;
-      for (std::int64_t i = 0; i < m; ++i) s[i] += w[i] * w[i];
+      const double* w = parameters + u * inputs;
+      for (std::int64_t i = 0; i < inputs; ++i) s[i] += w[i] * w[i];
     }
   }
-  return h_ = constraint_(strength_, slope_, run);
+  return h_ = model_.causes().empty() ? constraint_(strength_, slope_, run)
+                                      : sparse_expm(strength_, model_.causes(), slope_, run);
 }
 
 Objective::Value Objective::operator()(const Batch& batch, const double* parameters,
                                        const Penalty& penalty, double* gradient, Run& run) {
-  const std::int64_t m = model_.shape().features, channels = model_.shape().channels;
+  const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
+                     channels = model_.shape().channels;
   Value value;
   value.score = model_.score(batch, parameters, gradient, run);
   value.h = h_;
@@ -269,8 +272,8 @@ Objective::Value Objective::operator()(const Batch& batch, const double* paramet
     const std::int64_t end = std::min(m, (block + 1) * block_effects);
     for (std::int64_t j = block * block_effects; j < end; ++j)
       for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
-        add_penalty(parameters + u * m, slope_.column(j), m, multiplier, l2, gradient + u * m,
-                    absolute, squares);
+        add_penalty(parameters + u * inputs, slope_.column(j), inputs, multiplier, l2,
+                    gradient + u * inputs, absolute, squares);
     absolute_[static_cast<std::size_t>(block)] = total(absolute);
     squares_[static_cast<std::size_t>(block)] = total(squares);
   });

@@ -7,6 +7,7 @@ module;
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 export module cape.dag;
 import cape.core;
@@ -62,7 +63,7 @@ struct DagOptions {
   Sem sem = Sem::mlp;
   Constraint constraint = Constraint::expm;
   Refine refine =
-      Refine::automatic; ///< automatic: always for up to 20 non-constant columns and sem mlp
+      Refine::automatic; ///< automatic: always for up to 30 non-constant columns and sem mlp
   bool standardize =
       false; ///< scale columns to unit variance and use the likelihood of unequal variances
   Missing missing = Missing::fail;
@@ -71,6 +72,10 @@ struct DagOptions {
   double lambda = std::numeric_limits<double>::quiet_NaN();
   double l2 = 0.002;        ///< ridge on the weights of the MLPs
   double threshold = 0.2;   ///< tau: smaller |A| are pruned
+  /// Columns that may be causes of an effect, chosen by association before learning: with p of them
+  /// a step costs O(batch M p hidden), and weights and h need no M x M matrix. Automatic: all
+  /// columns (sem mlp)
+  std::int64_t candidates = -1;
   std::int64_t hidden = 10; ///< units of an effect's MLP
   std::int64_t epochs = 100;
   std::int64_t batch_size = 128;
@@ -184,6 +189,15 @@ Dag prune(const Dag& dag, double tau);
 /// O(M^3).
 double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
 
+/// For every column x_j of x, `count` others (1 <= count < M) that may be its causes, by rising
+/// number: count x M. In eight rounds the columns are taken whose values, or distances from the
+/// mean, correlate most with what a ridge regression of x_j on the values and distances of the
+/// columns taken before leaves; the last quarter also by the correlation with the products of that
+/// rest and the six columns taken first, which shows causes that act together only. At most 8192
+/// evenly spaced rows are looked at. x finite, at least 2 rows; else Error(invalid_argument).
+/// O(N M^2 + N M count^2) time, O(M (N + count)) memory.
+BasicMatrix<std::int64_t> candidate_causes(const MatrixView& x, std::int64_t count, Run& run);
+
 /// Number of parameters of options.sem on a table with this many features (>= 1).
 std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& options);
 
@@ -191,7 +205,8 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
 /// and for tests: -ELBO + lambda |W|_1 + l2/2 |.|^2 + rho/2 h^2 + alpha h (paper, eq_lossdag), and
 /// its gradient if that is not null. The parameters start with the edge weights, channel k of
 /// i -> j at (j * channels + k) * features + i (channels: hidden for sem mlp, else 1); self weights
-/// must be 0 and their gradient is 0.
+/// must be 0 and their gradient is 0. With options.candidates = p, cause number c of effect j, which
+/// is candidate_causes(x, p)(c, j), takes the place of i and p that of features.
 double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
                 const DagOptions& options, std::vector<double>* gradient = nullptr);
 
@@ -219,15 +234,15 @@ struct Refinement {
 /// A DAG from model G's weights: their order (strongest edges first, without those that close a
 /// cycle), improved by moving single columns up to refine_window positions, at most 6 sweeps, as
 /// long as the cross-fitted error of predicting every column from its predecessors falls; then
-/// backward elimination of predecessors by a paired t-test of the errors with and without them (cut
-/// off at 2.34 times their 95 % quantile, three standard deviations of normal errors) over all
-/// rows, the smallest t first, until all t are at least refine_t. The error is the sum of mean
-/// squared errors, which has to fall by 0.003 of its mean over the columns, or, with
-/// unequal_variances, the sum of half their logarithms, which has to fall by 0.003. Only the 10
-/// strongest partners of a column, by max(|A_ij|, |A_ji|) and made symmetric, are tested as its
-/// causes. x: N x M, finite, N >= 10, no column constant; weights: M x M, finite, the diagonal is
-/// ignored. About 4 M refine_window regressions a sweep, and up to M min(M, 10)^2 / 2 for the
-/// elimination.
+/// backward elimination of predecessors by a paired t-test of the errors with and without them over
+/// all rows (the larger t of the errors as they are and of errors up to 2.34 times their 95 %
+/// quantile, three standard deviations of normal ones), the smallest t first, until all t are at
+/// least refine_t. The error is the sum of mean squared errors, which has to fall by 0.003 of its
+/// mean over the columns, or, with unequal_variances, the sum of half their logarithms, which has
+/// to fall by 0.003. Only the 10 strongest partners of a column, by max(|A_ij|, |A_ji|) and made
+/// symmetric, are tested as its causes. x: N x M, finite, N >= 10, no column constant; weights: M x
+/// M, finite, the diagonal is ignored. About 4 M refine_window regressions a sweep, and up to M
+/// min(M, 10)^2 / 2 for the elimination.
 Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run);
 
@@ -250,38 +265,47 @@ struct Score {
   double kl = 0;
 };
 
+/// Column numbers of the causes that every effect may have: inputs x features, without the effect
+/// itself. Empty: all columns.
+using Causes = BasicMatrix<std::int64_t>;
+
 /// A structural equation model whose parameters are one vector. The vector starts with the edge
-/// weights W: channel k of edge i -> j is entry (j * channels + k) * features + i, so that the
-/// weights of one effect are adjacent columns of a features x (features * channels) matrix. The
-/// strength of an edge is S[i,j] = sum_k W[i,j,k]^2, which is what the constraint sees. Self
-/// weights are 0 and so is their gradient.
+/// weights W: channel k of the edge from input c of effect j is entry (j * channels + k) * inputs +
+/// c, so that the weights of one effect are adjacent columns of an inputs x (features * channels)
+/// matrix. Input c of effect j is column causes(c, j), or column c if all columns are inputs; self
+/// weights are then 0 and so is their gradient. The strength of an edge is
+/// S[c,j] = sum_k W[c,j,k]^2, which is what the constraint sees.
 class Model {
 public:
   struct Shape {
     std::int64_t features = 0;
+    std::int64_t inputs = 0; ///< of an effect
     std::int64_t channels = 1;
     std::int64_t parameters = 0;
     std::int64_t ridged = 0; ///< the leading parameters that the ridge holds
   };
-  explicit Model(const Shape& shape) : shape_(shape) {}
+  explicit Model(const Shape& shape, Causes causes = {})
+      : shape_(shape), causes_(std::move(causes)) {}
   virtual ~Model();
   const Shape& shape() const noexcept { return shape_; }
+  const Causes& causes() const noexcept { return causes_; }
   std::int64_t edge_parameters() const noexcept {
-    return shape_.features * shape_.features * shape_.channels;
+    return shape_.inputs * shape_.features * shape_.channels;
   }
 
   virtual void initialize(std::uint64_t seed, double* parameters) const = 0;
   /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.
   virtual Score score(const Batch& batch, const double* parameters, double* gradient, Run& run) = 0;
-  /// Into sign (features x features): -1, 0 or 1, how the effect moves with the cause over the
-  /// rows.
+  /// Into sign (inputs x features): -1, 0 or 1, how the effect moves with the cause over the rows.
   virtual void edge_signs(const Batch& table, const double* parameters, Matrix& sign, Run& run) = 0;
 
 private:
   Shape shape_;
+  Causes causes_;
 };
-std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& options);
-std::unique_ptr<Model> make_mlp(std::int64_t features, const DagOptions& options);
+/// Only sem mlp takes causes.
+std::unique_ptr<Model> make_model(std::int64_t features, Causes causes, const DagOptions& options);
+std::unique_ptr<Model> make_mlp(std::int64_t features, Causes causes, const DagOptions& options);
 std::unique_ptr<Model> make_linear(std::int64_t features, const DagOptions& options);
 std::unique_ptr<Model> make_paper(std::int64_t features, const DagOptions& options);
 std::unique_ptr<Model> make_literal(std::int64_t features, const DagOptions& options);
@@ -291,6 +315,19 @@ std::unique_ptr<Model> make_literal(std::int64_t features, const DagOptions& opt
 /// weighted mean: columns are centred over all rows, and the noise where the equation holds may have
 /// another level. z is overwritten by the gradient with respect to z.
 double column_score(double* z, std::int64_t rows, const double* weight, bool unequal_variances);
+
+/// Inputs that an effect of this model has: the candidates of the options, or all features.
+std::int64_t input_count(std::int64_t features, const DagOptions& options);
+/// The `count` columns most associated with each column of a centred table, see candidate_causes().
+/// factor: see augmented_lagrangian(), on all pairs; what it requires is chosen first, what it
+/// excludes last.
+Causes screen(const MatrixView& x, const Matrix& factor, std::int64_t count, Run& run);
+
+/// tr exp(S) - M and its gradient exp(S)^T for S >= 0 on a sparse pattern: entry (c, j) of s and
+/// gradient (inputs x features) belongs to the edge causes(c, j) -> j. Blocks of rows of exp(S) are
+/// summed by the Taylor series, which needs no M x M matrix: O(M^2 nonzeros / M) per term at most,
+/// and only where walks lead. At most the largest finite number.
+double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run);
 
 /// h(S) of S >= 0 (square) and dh/dS; its workspace is kept between calls.
 class AcyclicityConstraint {
@@ -344,7 +381,7 @@ struct Solution {
   std::vector<DagEpoch> history;
   double h = 0;
 };
-/// factor: features x features factors of lambda, infinite where there can be no edge; or empty.
+/// factor: inputs x features factors of lambda, infinite where there can be no edge; or empty.
 /// checkpoint: null, or where to go on, kept up to date.
 Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, const Matrix& factor,
                               const DagOptions& options, Run& run, Checkpoint* checkpoint);

@@ -19,7 +19,7 @@ namespace cape {
 namespace {
 
 constexpr std::int64_t min_rows = 10, min_columns = 2;
-constexpr std::int64_t refine_limit = 20; ///< columns up to which refinement is the default
+constexpr std::int64_t refine_limit = 30; ///< columns up to which refinement is the default
 
 // ------------------------------------------------------------------------------------------ table
 
@@ -135,19 +135,24 @@ Table prepare(const MatrixView& x, const Matrix& weight, const DagOptions& optio
   return table;
 }
 
-std::vector<Edge> collinear_pairs(const Table& table) {
+std::vector<Edge> collinear_pairs(const Table& table, Run& run) {
   const auto n = static_cast<arma::uword>(table.x.rows()),
              m = static_cast<arma::uword>(table.x.cols());
   arma::mat x(const_cast<double*>(table.x.data()), n, m, true);
   x = arma::normalise(x);
-  const arma::mat correlation = x.t() * x;
+  constexpr arma::uword block = 256; // columns whose correlations are held at a time
   std::vector<Edge> pairs;
-  for (arma::uword j = 0; j < m; ++j)
-    for (arma::uword i = 0; i < j; ++i)
-      if (1 - std::fabs(correlation(i, j)) < 1e-10) {
-        const auto [from, to] = std::minmax(table.columns[i], table.columns[j]);
-        pairs.push_back({from, to, correlation(i, j) > 0 ? 1.0 : -1.0});
-      }
+  for (arma::uword first = 0; first < m; first += block) {
+    const arma::uword last = std::min(m, first + block) - 1;
+    const arma::mat correlation = x.cols(0, last).t() * x.cols(first, last);
+    for (arma::uword j = first; j <= last; ++j)
+      for (arma::uword i = 0; i < j; ++i)
+        if (const double r = correlation(i, j - first); 1 - std::fabs(r) < 1e-10) {
+          const auto [from, to] = std::minmax(table.columns[i], table.columns[j]);
+          pairs.push_back({from, to, r > 0 ? 1.0 : -1.0});
+        }
+    run.poll();
+  }
   std::ranges::sort(pairs, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
   return pairs;
 }
@@ -170,16 +175,32 @@ double automatic_lambda(Sem sem, std::int64_t rows, std::int64_t features) {
 
 // Norms over the channels; the weights themselves where there is one channel only.
 Matrix adjacency(const sem::Model& model, const std::vector<double>& parameters) {
-  const std::int64_t m = model.shape().features, channels = model.shape().channels;
-  Matrix a(m, m);
-  for (std::int64_t j = 0; j < m; ++j)
-    for (std::int64_t i = 0; i < m; ++i) {
-      const double* w = parameters.data() + j * channels * m + i;
+  const std::int64_t inputs = model.shape().inputs, channels = model.shape().channels;
+  Matrix a(inputs, model.shape().features);
+  for (std::int64_t j = 0; j < a.cols(); ++j)
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      const double* w = parameters.data() + j * channels * inputs + i;
       double squares = 0;
-      for (std::int64_t k = 0; k < channels; ++k) squares += w[k * m] * w[k * m];
+      for (std::int64_t k = 0; k < channels; ++k) squares += w[k * inputs] * w[k * inputs];
       a(i, j) = channels == 1 ? *w : std::sqrt(squares);
     }
   return a;
+}
+
+// Entry (c, j) of a packed matrix belongs to column causes(c, j); without causes it is full.
+Matrix unpack(Matrix packed, const sem::Causes& causes) {
+  if (causes.empty()) return packed;
+  Matrix full(packed.cols(), packed.cols());
+  for (std::int64_t j = 0; j < packed.cols(); ++j)
+    for (std::int64_t c = 0; c < packed.rows(); ++c) full(causes(c, j), j) = packed(c, j);
+  return full;
+}
+Matrix pack(Matrix full, const sem::Causes& causes) {
+  if (causes.empty() || full.empty()) return full;
+  Matrix packed(causes.rows(), causes.cols());
+  for (std::int64_t j = 0; j < packed.cols(); ++j)
+    for (std::int64_t c = 0; c < packed.rows(); ++c) packed(c, j) = full(causes(c, j), j);
+  return packed;
 }
 
 // Back to the numbers of the caller's columns; what was left out gets 0.
@@ -258,11 +279,14 @@ void warn(const DagOptions& options, bool not_refined, Dag& dag) {
     say("More than half of all pairs of columns are joined: " + knobs + " may be too low.");
 }
 
-// The table twice; the weights with their gradient and two moments; the matrices of h.
+// The table twice; the weights with their gradient and two moments; the matrices of h and of the
+// result.
 double training_bytes(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
   const double m = static_cast<double>(columns);
+  const double inputs = static_cast<double>(sem::input_count(columns, options));
   const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
-  return 8 * (2 * static_cast<double>(rows) * m + (4 * units + 12) * m * m);
+  const double matrices = inputs < m ? 5 : 12;
+  return 8 * (2 * static_cast<double>(rows) * m + 4 * units * m * inputs + matrices * m * m);
 }
 
 // The part of factors that belongs to the columns of the table. A required edge cannot be honoured
@@ -339,19 +363,23 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   dag.required = knowledge.required;
   const Table table = prepare(x, weight, options, dag);
   const Matrix factor = factors_of(table, all_factors, dag);
-  dag.collinear = collinear_pairs(table);
+  dag.collinear = collinear_pairs(table, run);
   dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols())
                                           : options.lambda;
 
   check_memory(training_bytes(x.rows, table.x.cols(), options),
                "learning a graph of " + std::to_string(table.x.cols()) + " features");
-  const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), options);
+  const std::int64_t inputs = sem::input_count(table.x.cols(), options);
+  sem::Causes causes;
+  if (inputs < table.x.cols()) causes = sem::screen(table.x, factor, inputs, run);
+  const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), causes, options);
   if (checkpoint) claim(*checkpoint, fit_id(table, factor, options, run.seed()));
-  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, factor, options,
-                                                run, checkpoint);
-  const Matrix weights = adjacency(*model, fit.parameters);
-  Matrix sign(weights.rows(), weights.cols());
+  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda,
+                                                pack(factor, causes), options, run, checkpoint);
+  const Matrix weights = unpack(adjacency(*model, fit.parameters), causes);
+  Matrix sign(inputs, table.x.cols());
   model->edge_signs(table.batch(), fit.parameters.data(), sign, run);
+  sign = unpack(std::move(sign), causes);
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= options.h_tolerance;
@@ -383,7 +411,10 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
   if (features < 1)
     throw Error(Status::invalid_argument,
                 "features is " + std::to_string(features) + "; it must be at least 1");
-  return sem::make_model(features, options)->shape().parameters;
+  const std::int64_t inputs = sem::input_count(features, options);
+  sem::Causes causes;
+  if (inputs < features) causes = sem::Causes(inputs, features);
+  return sem::make_model(features, std::move(causes), options)->shape().parameters;
 }
 
 double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
@@ -407,7 +438,10 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
     }
   std::vector<double> slope(static_cast<std::size_t>(size));
   Run run;
-  const std::unique_ptr<sem::Model> model = sem::make_model(x.cols, options);
+  const std::int64_t inputs = sem::input_count(x.cols, options);
+  sem::Causes causes;
+  if (inputs < x.cols) causes = sem::screen(values, Matrix(), inputs, run);
+  const std::unique_ptr<sem::Model> model = sem::make_model(x.cols, std::move(causes), options);
   const double lambda =
       std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, x.cols) : options.lambda;
   sem::Objective objective(*model, options.constraint);

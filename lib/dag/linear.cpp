@@ -14,7 +14,7 @@ namespace {
 class LinearSem final : public Model {
 public:
   LinearSem(std::int64_t features, bool unequal_variances)
-      : Model({features, 1, features * features, 0}), unequal_variances_(unequal_variances) {}
+      : Model({features, features, 1, features * features, 0}), unequal_variances_(unequal_variances) {}
 
   void initialize(std::uint64_t, double* parameters) const override {
     for (std::int64_t e = 0; e < edge_parameters(); ++e) parameters[e] = 0;

@@ -26,7 +26,7 @@ OptionFields fields(DagOptions& o) {
   add({.name = "dag.refine",
        .value = choice(o.refine, {"automatic", "never", "always"}),
        .doc = "Decide the edges by held-out regressions along the learned order instead of by the "
-              "threshold. automatic: for sem mlp, up to 20 columns with variance, nothing missing",
+              "threshold. automatic: for sem mlp, up to 30 columns with variance, nothing missing",
        .source = "docs/method.md"});
   add({.name = "dag.standardize",
        .value = &o.standardize,
@@ -57,6 +57,15 @@ OptionFields fields(DagOptions& o) {
        .min = 0,
        .doc = "Edges whose |weight| is at most this are pruned; not used when the graph is refined",
        .source = "sec_DAG, tau"});
+  add({.name = "dag.candidates",
+       .value = &o.candidates,
+       .min = 1,
+       .max = many,
+       .automatic = true,
+       .doc =
+           "Columns that may be causes of an effect, chosen by association before learning (sem "
+           "mlp): cost and memory of learning then grow with M times this. Automatic: all columns",
+       .source = "docs/method.md"});
   add({.name = "dag.hidden",
        .value = &o.hidden,
        .min = 1,

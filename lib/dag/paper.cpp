@@ -54,7 +54,7 @@ void signs_of(const double* a, Matrix& sign) {
 class PaperSem final : public Model {
 public:
   PaperSem(std::int64_t features, bool unequal_variances)
-      : Model({features, 1, features * features + 3 * units + 1, 0}),
+      : Model({features, features, 1, features * features + 3 * units + 1, 0}),
         unequal_variances_(unequal_variances) {}
 
   void initialize(std::uint64_t seed, double* parameters) const override {
@@ -187,7 +187,7 @@ public:
 class LiteralSem final : public Model {
 public:
   explicit LiteralSem(std::int64_t features)
-      : Model({features, 1, features * features + 2 * ScalarRelu::parameters, 0}) {}
+      : Model({features, features, 1, features * features + 2 * ScalarRelu::parameters, 0}) {}
 
   void initialize(std::uint64_t seed, double* parameters) const override {
     std::fill_n(parameters, edge_parameters(), 0.0);

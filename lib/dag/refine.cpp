@@ -198,10 +198,9 @@ double outlier_limit(std::vector<double> squared_error) {
   return 9 * *quantile / 3.8415;
 }
 
-// t of the paired differences without - with; 0 where they do not vary. Errors are cut off at the
-// limit of an outlier, else a few rows of heavy-tailed data decide alone and hide strong effects.
-double paired_t(const std::vector<double>& without, const std::vector<double>& with) {
-  const double limit = outlier_limit(with), n = static_cast<double>(with.size());
+// t of the paired differences without - with, of errors up to a limit; 0 where they do not vary.
+double paired_t(const std::vector<double>& without, const std::vector<double>& with, double limit) {
+  const double n = static_cast<double>(with.size());
   const auto difference = [&](std::size_t r) {
     return std::min(without[r], limit) - std::min(with[r], limit);
   };
@@ -213,6 +212,13 @@ double paired_t(const std::vector<double>& without, const std::vector<double>& w
     sum += d * d;
   }
   return sum > 0 ? shift / std::sqrt(sum / (n - 1) / n) : 0;
+}
+
+// An effect may be one of large values alone, or be hidden by a few outliers: the larger t counts,
+// of the errors as they are and up to the limit of an outlier.
+double effect_t(const std::vector<double>& without, const std::vector<double>& with) {
+  return std::max(paired_t(without, with, std::numeric_limits<double>::infinity()),
+                  paired_t(without, with, outlier_limit(with)));
 }
 
 // Factors of lambda: see penalty_factors().
@@ -387,7 +393,7 @@ Refinement Search::eliminate(const Order& order) {
     run_.parallel_for(std::ssize(trials), [&](std::int64_t i) {
       Trial& trial = trials[static_cast<std::size_t>(i)];
       trial.error = regressions_.squared_error(trial.without);
-      trial.t = paired_t(trial.error, error[trial.of]);
+      trial.t = effect_t(trial.error, error[trial.of]);
     });
 
     std::vector<Trial*> weakest(open.size(), nullptr);

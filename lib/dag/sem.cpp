@@ -5,18 +5,20 @@ module;
 #include <new>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 module cape.dag;
 
 namespace cape::sem {
 
 Model::~Model() = default;
 
-std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& options) {
+std::unique_ptr<Model> make_model(std::int64_t features, Causes causes, const DagOptions& options) {
   // More than the parameters of any model: their number fits into 64 bits if this does.
   constexpr std::int64_t beside_weights = 1024;
   const std::int64_t channels = options.sem == Sem::mlp ? options.hidden : 1;
   const std::string_view what = "the parameters of the model";
-  checked_size(checked_size(features, channels, what) + beside_weights, features + beside_weights,
+  const std::int64_t inputs = causes.empty() ? features : causes.rows();
+  checked_size(checked_size(features, channels, what) + beside_weights, inputs + beside_weights,
                what);
   switch (options.sem) {
   case Sem::linear: return make_linear(features, options);
@@ -24,7 +26,7 @@ std::unique_ptr<Model> make_model(std::int64_t features, const DagOptions& optio
   case Sem::literal: return make_literal(features, options);
   case Sem::mlp: break;
   }
-  return make_mlp(features, options);
+  return make_mlp(features, std::move(causes), options);
 }
 
 double column_score(double* z, std::int64_t rows, const double* weight, bool unequal_variances) {

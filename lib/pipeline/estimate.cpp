@@ -17,13 +17,19 @@ constexpr double per_coordinate = 1.5e-8;  // a step of the Riemannian optimiser
 
 double real(std::int64_t count) { return static_cast<double>(count); }
 
+// Causes that an effect may have.
+double inputs(double m, const DagOptions& options) {
+  return options.sem == Sem::mlp && options.candidates > 0 ? std::min(m, real(options.candidates))
+                                                           : m;
+}
+
 double hidden_units(const DagOptions& options) {
   return options.sem == Sem::linear ? 1 : real(options.hidden);
 }
 
 bool refines(const DagOptions& options, double m) {
   return options.refine == Refine::always ||
-         (options.refine == Refine::automatic && options.sem == Sem::mlp && m <= 20);
+         (options.refine == Refine::automatic && options.sem == Sem::mlp && m <= 30);
 }
 
 // As the augmented Lagrangian does it: tables with few rows are passed over several times in an
@@ -34,8 +40,8 @@ double learning_seconds(double n, double m, const DagOptions& options) {
   const double units = rows * m * hidden_units(options);
   const double measures = 1 / std::max(1.0, std::floor(m / 64));
   return real(options.epochs) * steps *
-         (units * m * 4 * per_product + units * per_sigmoid +
-          measures * 20 * m * m * m * per_measure);
+         (units * inputs(m, options) * 4 * per_product + units * per_sigmoid +
+          measures * 20 * m * m * inputs(m, options) * per_measure);
 }
 
 // A column has 10 candidates, made symmetric: about 20 at most. Regressions grow like their number.
@@ -65,7 +71,8 @@ Estimate estimate(std::int64_t n, std::int64_t m, const Options& options) {
   // The table and two copies; weights, gradient and two moments of the optimiser; the matrices of
   // the acyclicity measure. Then the pairwise matrices and points of Step II.
   const double learning =
-      8 * (3 * rows * cols + 4 * pairs * hidden_units(options.dag) + 12 * pairs);
+      8 * (3 * rows * cols + 4 * cols * inputs(cols, options.dag) * hidden_units(options.dag) +
+           12 * pairs);
   const double embedding = 8 * (rows * cols + 9 * pairs + 8 * cols * (dims + 1));
   out.bytes = std::max(learning, embedding);
   return out;

@@ -57,7 +57,7 @@ one_of <- function(value, choices, name) {
 #'   `"paper"`: one transformation shared by all features, as in the paper, with its scale fixed.
 #'   `"literal"`: the paper's objective word for word, which collapses to the empty graph and is kept
 #'   to show that it does.
-#' @param refine whether the order and the edges are refined by held-out regressions. `NA`: for up to 20
+#' @param refine whether the order and the edges are refined by held-out regressions. `NA`: for up to 30
 #'   varying features with `sem = "mlp"`.
 #' @param standardize scale features to unit variance and let their noise variances differ. Features are
 #'   always centred. Without scaling, the order that raw variances imply is used: right when noise
@@ -73,6 +73,9 @@ one_of <- function(value, choices, name) {
 #' @param missing what to do with `NA`: `"fail"`, or `"mask"`, which leaves missing values out of the
 #'   loss. Infinite values are always an error.
 #' @param l2 ridge penalty on the networks' weights.
+#' @param candidates features that may be causes of a feature, chosen by association before learning
+#'   (`sem = "mlp"`); time and memory of learning then grow with features times this, which is for
+#'   thousands of features. `NA`: all.
 #' @param hidden units of a feature's network.
 #' @param batch.size,learning.rate cells in a step of the optimiser, and its peak learning rate.
 #' @param rho.growth,rho.interval,rho.max,h.tolerance the augmented Lagrangian: factor by which the
@@ -90,9 +93,9 @@ one_of <- function(value, choices, name) {
 DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
                      lambda = NA_real_, threshold = 0.2, epochs = 100L,
                      constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.002,
-                     hidden = 10L, batch.size = 128L, learning.rate = 0.01, rho.growth = 2.5,
-                     rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4, refine.t = 3,
-                     refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
+                     candidates = NA_integer_, hidden = 10L, batch.size = 128L, learning.rate = 0.01,
+                     rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4,
+                     refine.t = 3, refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
         cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")
     }
@@ -102,8 +105,9 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
         standardize = check_flag(standardize, "standardize"), lambda = lambda,
         threshold = threshold, epochs = epochs,
         constraint = one_of(constraint, c("expm", "logdet"), "constraint"),
-        missing = one_of(missing, c("fail", "mask"), "missing"), l2 = l2, hidden = hidden,
-        batch.size = batch.size, learning.rate = learning.rate, rho.growth = rho.growth,
+        missing = one_of(missing, c("fail", "mask"), "missing"), l2 = l2,
+        candidates = candidates, hidden = hidden, batch.size = batch.size,
+        learning.rate = learning.rate, rho.growth = rho.growth,
         rho.interval = rho.interval, rho.max = rho.max, h.tolerance = h.tolerance,
         refine.t = refine.t, refine.window = refine.window, refine.hidden = refine.hidden,
         refine.epochs = refine.epochs

@@ -1,0 +1,191 @@
+// Learning with candidate causes: their choice, and that the packed model is the full one.
+#define BOOST_TEST_MODULE candidates
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+import cape;
+#include "dag/fails_with.hpp"
+
+namespace {
+
+using cape::BasicMatrix;
+using cape::Dag;
+using cape::DagOptions;
+using cape::Matrix;
+using cape::Rng;
+using cape::Run;
+using cape::Status;
+using test::fails_with;
+
+Matrix noise(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Matrix x(rows, cols);
+  Rng rng(seed);
+  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = rng.normal();
+  return x;
+}
+
+bool has(const BasicMatrix<std::int64_t>& causes, std::int64_t i, std::int64_t j) {
+  return std::find(causes.column(j), causes.column(j) + causes.rows(), i) !=
+         causes.column(j) + causes.rows();
+}
+
+DagOptions with_candidates(std::int64_t count) {
+  DagOptions o;
+  o.refine = cape::Refine::never;
+  o.candidates = count;
+  return o;
+}
+
+Dag learn(const Matrix& x, const DagOptions& options, int threads = 1) {
+  Run run(1, threads);
+  return cape::learn_dag(x, options, run);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(are_other_columns_by_rising_number) {
+  const Matrix x = noise(60, 12, 1);
+  Run run;
+  const auto causes = cape::candidate_causes(x, 5, run);
+  BOOST_TEST_REQUIRE(causes.rows() == 5);
+  BOOST_TEST_REQUIRE(causes.cols() == 12);
+  for (std::int64_t j = 0; j < 12; ++j) {
+    BOOST_TEST(!has(causes, j, j));
+    BOOST_TEST((causes(0, j) >= 0 && causes(4, j) < 12));
+    for (std::int64_t c = 1; c < 5; ++c) BOOST_TEST(causes(c - 1, j) < causes(c, j));
+  }
+}
+
+// Correlations with the effect: linear 0.7; the even one has none, but |x| has 0.6 or so.
+BOOST_AUTO_TEST_CASE(see_monotone_and_even_effects) {
+  Matrix x = noise(2000, 40, 2);
+  for (std::int64_t r = 0; r < x.rows(); ++r) {
+    x(r, 20) += x(r, 3);
+    x(r, 30) += x(r, 4) * x(r, 4);
+  }
+  Run run;
+  const auto causes = cape::candidate_causes(x, 1, run);
+  BOOST_TEST(causes(0, 20) == 3);
+  BOOST_TEST(causes(0, 30) == 4);
+}
+
+BOOST_AUTO_TEST_CASE(hold_nearly_all_true_causes) {
+  cape::GraphOptions graph; // no hubs with more causes than there are candidates
+  graph.model = cape::GraphModel::erdos_renyi;
+  const cape::Digraph truth = cape::simulate_dag(300, graph, 3);
+  const Matrix x = cape::simulate_data(truth, 4000, {}, 3);
+  Run run;
+  const auto causes = cape::candidate_causes(x, 48, run);
+  const auto found = std::ranges::count_if(
+      truth.edges(), [&](const cape::Edge& e) { return has(causes, e.from, e.to); });
+  BOOST_TEST_MESSAGE("recall " << found << " of " << truth.edges().size());
+  BOOST_TEST(static_cast<double>(found) >= 0.95 * static_cast<double>(truth.edges().size()));
+}
+
+// Weights of the packed model, put into the places of the full one, give the same loss and the same
+// gradient at those places: the score, the penalties, and h on the sparse pattern.
+BOOST_AUTO_TEST_CASE(leave_the_objective_what_it_is) {
+  constexpr std::int64_t m = 9, p = 4, rows = 70;
+  const Matrix x = noise(rows, m, 4);
+  for (const double scale : {0.05, 0.5, 3.0}) {
+    DagOptions packed = with_candidates(p), full;
+    packed.hidden = full.hidden = 3;
+    const auto n_packed = cape::dag_parameter_count(m, packed);
+    BOOST_TEST_REQUIRE(n_packed == m * p * 3 + 2 * m * 3 + m);
+    std::vector<double> small(static_cast<std::size_t>(n_packed)),
+        large(static_cast<std::size_t>(cape::dag_parameter_count(m, full)));
+    Rng rng(5);
+    for (double& v : small) v = scale * rng.normal();
+    small[2] = 0;
+    Run run;
+    const auto causes = cape::candidate_causes(x, p, run);
+    std::vector<std::size_t> place;
+    for (std::int64_t u = 0; u < m * 3; ++u)
+      for (std::int64_t c = 0; c < p; ++c)
+        place.push_back(static_cast<std::size_t>(u * m + causes(c, u / 3)));
+    for (std::int64_t rest = 0; rest < 2 * m * 3 + m; ++rest)
+      place.push_back(static_cast<std::size_t>(m * m * 3 + rest));
+    for (std::size_t e = 0; e < place.size(); ++e) large[place[e]] = small[e];
+
+    std::vector<double> gradient, expected;
+    const double loss = cape::dag_loss(x, small, 1.5, 0.5, packed, &gradient);
+    BOOST_TEST(loss == cape::dag_loss(x, large, 1.5, 0.5, full, &expected),
+               boost::test_tools::tolerance(1e-12));
+    BOOST_TEST_REQUIRE(std::ssize(gradient) == n_packed);
+    double largest = 0;
+    for (const double g : expected) largest = std::max(largest, std::fabs(g));
+    for (std::size_t e = 0; e < place.size(); ++e)
+      BOOST_TEST(std::fabs(gradient[e] - expected[place[e]]) <= 1e-12 * largest);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(of_all_other_columns_change_no_bit) {
+  const Matrix x = cape::simulate_data(cape::simulate_dag(6, {}, 6), 300, {}, 6);
+  DagOptions o = with_candidates(5);
+  o.epochs = 10;
+  const Dag dag = learn(x, o);
+  o.candidates = -1;
+  BOOST_TEST((dag.weights == learn(x, o).weights));
+}
+
+BOOST_AUTO_TEST_CASE(give_a_graph_about_as_good_and_no_edge_outside) {
+  cape::GraphOptions graph;
+  graph.model = cape::GraphModel::erdos_renyi;
+  const cape::Digraph truth = cape::simulate_dag(60, graph, 7);
+  const Matrix x = cape::simulate_data(truth, 1500, {}, 7);
+  const auto auprc = [&](const Dag& dag) { return cape::compare_scores(dag.weights, truth).auprc; };
+  const Dag full = learn(x, with_candidates(-1)), packed = learn(x, with_candidates(20));
+  BOOST_TEST_MESSAGE("AUPRC of all pairs " << auprc(full) << ", of candidates " << auprc(packed));
+  BOOST_TEST(auprc(packed) >= 0.95 * auprc(full));
+  BOOST_TEST(cape::is_acyclic(packed.graph));
+  BOOST_TEST(packed.converged);
+  for (std::int64_t j = 0; j < 60; ++j)
+    BOOST_TEST(std::count_if(packed.weights.column(j), packed.weights.column(j) + 60,
+                             [](double w) { return w != 0; }) <= 20);
+}
+
+BOOST_AUTO_TEST_CASE(give_the_same_bits_for_any_number_of_threads) {
+  const Matrix x = cape::simulate_data(cape::simulate_dag(70, {}, 8), 400, {}, 8);
+  DagOptions o = with_candidates(12);
+  o.epochs = 10;
+  const Dag one = learn(x, o), three = learn(x, o, 3);
+  BOOST_TEST((one.weights == three.weights && one.sign == three.sign && one.h == three.h));
+}
+
+BOOST_AUTO_TEST_CASE(hold_what_the_user_requires) {
+  const Matrix x = noise(300, 30, 9);
+  cape::Knowledge knowledge;
+  knowledge.required = {{4, 17, 0}, {5, 17, 0}};
+  knowledge.forbidden = {{6, 17, 0}};
+  DagOptions o = with_candidates(2);
+  o.epochs = 10;
+  Run run;
+  const Dag dag = cape::learn_dag(x, knowledge, {}, o, run);
+  BOOST_TEST((dag.weights(4, 17) != 0 && dag.weights(5, 17) != 0)); // no room for others
+  for (const std::int64_t i : {4, 5})
+    BOOST_TEST(std::ranges::any_of(dag.graph.edges(),
+                                   [&](const cape::Edge& e) { return e.from == i && e.to == 17; }));
+  BOOST_TEST(dag.weights(6, 17) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(are_refused_where_they_mean_nothing) {
+  const Matrix x = noise(50, 6, 10);
+  Run run;
+  for (const std::int64_t count : {0, -3, 6})
+    BOOST_TEST(fails_with(Status::invalid_argument, "count is " + std::to_string(count),
+                          [&] { cape::candidate_causes(x, count, run); }));
+  Matrix bad = x;
+  bad(2, 3) = std::numeric_limits<double>::quiet_NaN();
+  BOOST_TEST(
+      fails_with(Status::invalid_argument, "x", [&] { cape::candidate_causes(bad, 2, run); }));
+  DagOptions o = with_candidates(2);
+  o.constraint = cape::Constraint::logdet;
+  BOOST_TEST(fails_with(Status::invalid_argument, "dag.candidates is 2", [&] { learn(x, o); }));
+  o = with_candidates(0);
+  BOOST_TEST(fails_with(Status::invalid_argument, "dag.candidates", [&] { learn(x, o); }));
+}
