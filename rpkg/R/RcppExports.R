@@ -61,8 +61,8 @@ core_compare_scores <- function(scores, truth) {
     .Call(`_capeOmics_core_compare_scores`, scores, truth)
 }
 
-core_learn_dag <- function(assay, known, settings, progress) {
-    .Call(`_capeOmics_core_learn_dag`, assay, known, settings, progress)
+core_learn_dag <- function(assay, known, settings, progress, store = NULL) {
+    .Call(`_capeOmics_core_learn_dag`, assay, known, settings, progress, store)
 }
 
 core_describe_graph <- function(n, from, to, weight) {
@@ -77,8 +77,8 @@ core_embed <- function(n, from, to, weight, settings, progress) {
     .Call(`_capeOmics_core_embed`, n, from, to, weight, settings, progress)
 }
 
-core_fit <- function(assay, known, settings, progress) {
-    .Call(`_capeOmics_core_fit`, assay, known, settings, progress)
+core_fit <- function(assay, known, settings, progress, store = NULL) {
+    .Call(`_capeOmics_core_fit`, assay, known, settings, progress, store)
 }
 
 core_estimate <- function(n, m, settings) {

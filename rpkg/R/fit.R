@@ -34,6 +34,9 @@
 #'   features: none), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
 #'   where a cell has several. Where a feature was set from outside its own equation is left out; its
 #'   effects count.
+#' @param checkpoint name of a file. When the fit is interrupted (Ctrl-C) or fails in Step I, its state at the
+#'   last whole epoch is saved there; the same call, with the same seed, goes on from it, and its result is
+#'   that of a fit that was not interrupted. The file is removed when the fit is done.
 #' @param cell.weights the weight of every cell in the fit, or the name of a column of `colData(x)`.
 #' @return `cape_calculate()`: a [CapeFit-class]. `cape_fit()`: `x` (a matrix is wrapped in a
 #' SingleCellExperiment first) with
@@ -53,14 +56,15 @@
 cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                      embed = HyperbolicParam(), rotary = RotaryParam(), name = "CAPE", seed = NULL,
                      num.threads = 1L, verbose = interactive(), knowledge = NULL, batch = NULL,
-                     perturbation = NULL, cell.weights = NULL) {
+                     perturbation = NULL, cell.weights = NULL, checkpoint = NULL) {
     check_string(name, "name")
     # Before the work: a result that cannot be stored would be lost.
     experiment <- as_experiment(x, assay.type)
     SummarizedExperiment::rowData(experiment)[[name]] <- NULL
     fit <- cape_calculate(x, assay.type = assay.type, subset.row = subset.row, dag = dag,
         embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose,
-        knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights)
+        knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights,
+        checkpoint = checkpoint)
     store_fit(experiment, fit, name)
 }
 
@@ -69,7 +73,8 @@ cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
 cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                            embed = HyperbolicParam(), rotary = RotaryParam(), seed = NULL,
                            num.threads = 1L, verbose = interactive(), knowledge = NULL,
-                           batch = NULL, perturbation = NULL, cell.weights = NULL) {
+                           batch = NULL, perturbation = NULL, cell.weights = NULL,
+                           checkpoint = NULL) {
     check_class(dag, "DagParam", "dag")
     check_class(embed, "HyperbolicParam", "embed")
     check_class(rotary, "RotaryParam", "rotary")
@@ -80,7 +85,9 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
     chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
     heard <- verbose && say_start(input$values, chosen)
     started <- proc.time()[["elapsed"]]
-    result <- with_progress(heard, function(progress) core_fit(input$values, prior, chosen, progress))
+    result <- with_checkpoint(checkpoint, function(store) {
+        with_progress(heard, function(progress) core_fit(input$values, prior, chosen, progress, store))
+    })
     if (verbose) {
         say("Done in ", round(proc.time()[["elapsed"]] - started, 1), " seconds.")
     }

@@ -85,3 +85,37 @@ with_progress <- function(verbose, call) {
     })
     call(progress)
 }
+
+# run(store), with an environment whose raw vector `state` comes from the file, and goes to it if run() does
+# not get to its end; store is NULL without a file.
+with_checkpoint <- function(file, run) {
+    if (is.null(file)) {
+        return(run(NULL))
+    }
+    check_string(file, "checkpoint")
+    if (!dir.exists(dirname(file)) || file.access(dirname(file), 2L) != 0L) {
+        cape_error("'checkpoint' is ", dQuote(file, FALSE), "; its folder must exist and be writable")
+    }
+    store <- new.env()
+    store$state <- if (file.exists(file)) read_checkpoint(file)
+    done <- FALSE
+    before <- store$state
+    on.exit(if (!done && !identical(store$state, before)) {
+        saveRDS(store$state, file)
+        message("The state after ", store$epochs, " epochs is in '", file,
+            "': the same call goes on from there.")
+    })
+    result <- run(store)
+    done <- TRUE
+    unlink(file)
+    result
+}
+
+read_checkpoint <- function(file) {
+    state <- tryCatch(readRDS(file), error = function(e) NULL)
+    if (!is.raw(state)) {
+        cape_error("'checkpoint' is ", dQuote(file, FALSE), ", which is not a checkpoint; remove it, or name ",
+            "another file", status = "bad_format")
+    }
+    state
+}

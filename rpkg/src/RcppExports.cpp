@@ -176,15 +176,16 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_learn_dag
-Rcpp::List core_learn_dag(const arma::mat& assay, const Rcpp::List& known, const Rcpp::CharacterVector& settings, SEXP progress);
-RcppExport SEXP _capeOmics_core_learn_dag(SEXP assaySEXP, SEXP knownSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+Rcpp::List core_learn_dag(const arma::mat& assay, const Rcpp::List& known, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
+RcppExport SEXP _capeOmics_core_learn_dag(SEXP assaySEXP, SEXP knownSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const arma::mat& >::type assay(assaySEXP);
     Rcpp::traits::input_parameter< const Rcpp::List& >::type known(knownSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
-    rcpp_result_gen = Rcpp::wrap(core_learn_dag(assay, known, settings, progress));
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::Environment>& >::type store(storeSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_learn_dag(assay, known, settings, progress, store));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -228,15 +229,16 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_fit
-Rcpp::List core_fit(const arma::mat& assay, const Rcpp::List& known, const Rcpp::CharacterVector& settings, SEXP progress);
-RcppExport SEXP _capeOmics_core_fit(SEXP assaySEXP, SEXP knownSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+Rcpp::List core_fit(const arma::mat& assay, const Rcpp::List& known, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
+RcppExport SEXP _capeOmics_core_fit(SEXP assaySEXP, SEXP knownSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const arma::mat& >::type assay(assaySEXP);
     Rcpp::traits::input_parameter< const Rcpp::List& >::type known(knownSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
-    rcpp_result_gen = Rcpp::wrap(core_fit(assay, known, settings, progress));
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::Environment>& >::type store(storeSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_fit(assay, known, settings, progress, store));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -441,11 +443,11 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_check_options", (DL_FUNC) &_capeOmics_core_check_options, 1},
     {"_capeOmics_core_compare_graphs", (DL_FUNC) &_capeOmics_core_compare_graphs, 2},
     {"_capeOmics_core_compare_scores", (DL_FUNC) &_capeOmics_core_compare_scores, 2},
-    {"_capeOmics_core_learn_dag", (DL_FUNC) &_capeOmics_core_learn_dag, 4},
+    {"_capeOmics_core_learn_dag", (DL_FUNC) &_capeOmics_core_learn_dag, 5},
     {"_capeOmics_core_describe_graph", (DL_FUNC) &_capeOmics_core_describe_graph, 4},
     {"_capeOmics_core_prune", (DL_FUNC) &_capeOmics_core_prune, 2},
     {"_capeOmics_core_embed", (DL_FUNC) &_capeOmics_core_embed, 6},
-    {"_capeOmics_core_fit", (DL_FUNC) &_capeOmics_core_fit, 4},
+    {"_capeOmics_core_fit", (DL_FUNC) &_capeOmics_core_fit, 5},
     {"_capeOmics_core_estimate", (DL_FUNC) &_capeOmics_core_estimate, 3},
     {"_capeOmics_core_rotate", (DL_FUNC) &_capeOmics_core_rotate, 3},
     {"_capeOmics_core_simulate_dag", (DL_FUNC) &_capeOmics_core_simulate_dag, 2},

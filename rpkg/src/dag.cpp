@@ -106,13 +106,20 @@ void capeomics::make_prior(Prior &out, const Rcpp::List &known) {
 // assay: features x cells.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List core_learn_dag(const arma::mat &assay, const Rcpp::List &known,
-                          const Rcpp::CharacterVector &settings, SEXP progress) {
+                          const Rcpp::CharacterVector &settings, SEXP progress,
+                          const Rcpp::Nullable<Rcpp::Environment> &store = R_NilValue) {
   const Options options(settings, progress);
   const cape_matrix_view x = table_view(assay);
   Prior prior;
   make_prior(prior, known);
   Dag dag;
-  check(cape_dag_learn_with(dag.out(), &x, prior.get(), options.get()));
+  if (store.isNull()) {
+    check(cape_dag_learn_with(dag.out(), &x, prior.get(), options.get()));
+  } else {
+    Checkpoint checkpoint(store.get());
+    checkpoint.check_or_keep(
+        cape_dag_learn_from(dag.out(), &x, prior.get(), checkpoint.get(), options.get()));
+  }
   return dag_to_list(dag.get());
 }
 

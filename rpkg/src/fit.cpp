@@ -6,14 +6,21 @@ using namespace capeomics;
 // assay: features x cells.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List core_fit(const arma::mat &assay, const Rcpp::List &known,
-                    const Rcpp::CharacterVector &settings, SEXP progress) {
+                    const Rcpp::CharacterVector &settings, SEXP progress,
+                    const Rcpp::Nullable<Rcpp::Environment> &store = R_NilValue) {
   using Rcpp::_;
   const Options options(settings, progress);
   const cape_matrix_view x = table_view(assay);
   Prior prior;
   make_prior(prior, known);
   Result result;
-  check(cape_fit_with(result.out(), &x, prior.get(), options.get()));
+  if (store.isNull()) {
+    check(cape_fit_with(result.out(), &x, prior.get(), options.get()));
+  } else {
+    Checkpoint checkpoint(store.get());
+    checkpoint.check_or_keep(
+        cape_fit_from(result.out(), &x, prior.get(), checkpoint.get(), options.get()));
+  }
   const cape_dag *dag = nullptr;
   const cape_embedding *embedding = nullptr;
   check(cape_result_dag(&dag, result.get()));

@@ -59,4 +59,27 @@ void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::In
                             static_cast<int64_t>(n_edges)));
 }
 
+Checkpoint::Checkpoint(const Rcpp::Environment &store) : store_(store) {
+  const Rcpp::RObject state = store_["state"];
+  if (state.isNULL()) {
+    check(cape_checkpoint_new(checkpoint_.out()));
+  } else {
+    const Rcpp::RawVector bytes(state);
+    check(cape_checkpoint_load(checkpoint_.out(), bytes.begin(), bytes.size()));
+  }
+}
+
+void Checkpoint::check_or_keep(cape_status status) {
+  int64_t bytes = 0, epochs = 0;
+  if (status != CAPE_OK && cape_checkpoint_size(&bytes, &epochs, checkpoint_.get()) == CAPE_OK &&
+      epochs > 0) {
+    Rcpp::RawVector state(bytes);
+    if (cape_checkpoint_save(state.begin(), bytes, checkpoint_.get()) == CAPE_OK) {
+      store_["state"] = state;
+      store_["epochs"] = static_cast<double>(epochs);
+    }
+  }
+  check(status);
+}
+
 } // namespace capeomics

@@ -69,6 +69,19 @@ void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::In
 // What is known before Step I, from the list that prior_of() makes (numbers from 1).
 void make_prior(Prior &out, const Rcpp::List &known);
 
+// A checkpoint from the raw vector `state` of an environment, and back into it when a call has failed.
+class Checkpoint {
+public:
+  explicit Checkpoint(const Rcpp::Environment &store);
+  cape_checkpoint *get() { return checkpoint_.get(); }
+  // check(), before which the state is kept.
+  void check_or_keep(cape_status status);
+
+private:
+  Rcpp::Environment store_;
+  Handle<cape_checkpoint, cape_checkpoint_free> checkpoint_;
+};
+
 // Everything that a handle knows, as plain R data.
 Rcpp::List dag_to_list(const cape_dag *dag);
 Rcpp::List embedding_to_list(const cape_embedding *embedding);

@@ -33,7 +33,7 @@ test_that("E3: Ctrl-C stops a fit within 2 s as an interrupt, and the next fit w
     code <- c(
         "x <- matrix(sin((1:4e5)^1.5), 100)",
         "small <- x[1:3, 1:50]",
-        "memory <- function() as.numeric(sub(' kB', '', sub('VmRSS: *\\t*', '', grep('VmRSS', readLines('/proc/self/status'), value = TRUE))))",
+        "memory <- function() { gc(); as.numeric(sub(' kB', '', sub('VmRSS: *\\t*', '', grep('VmRSS', readLines('/proc/self/status'), value = TRUE)))) }",
         sprintf("mark <- %s", deparse(mark)),
         "for (i in 1:20) {",
         "  system(sprintf('(sleep 0.6; date +%%s.%%N > %s; kill -INT %d) &', mark, Sys.getpid()))",
@@ -131,4 +131,37 @@ test_that("the progress function hears of both steps, with counts that rise", {
     expect_true(all(c("dag", "embed") %in% stages))
     steps <- vapply(heard, `[[`, 0, 2)[stages == "dag"]
     expect_false(is.unsorted(steps))
+})
+
+test_that("an interrupted fit goes on from its checkpoint and ends with the same result", {
+    skip_on_os("windows")
+    file <- tempfile(fileext = ".rds")
+    # An interrupt after a while; in a process of its own.
+    code <- c(
+        "x <- matrix(sin((1:8e4)^1.5), 40)",
+        "param <- DagParam(sem = 'linear', epochs = 1000L)",
+        sprintf("file <- %s", deparse(file)),
+        "fit <- function(file) suppressWarnings(cape_learn_dag(x, param, seed = 1, checkpoint = file))",
+        "n <- 0",
+        "for (i in 1:3) {",
+        "  system(sprintf('(sleep 0.5; kill -INT %d) &', Sys.getpid()))",
+        "  got <- tryCatch({fit(file); 'done'}, interrupt = function(e) 'interrupt')",
+        "  n <- n + (got == 'interrupt' && file.exists(file))",
+        "  if (got == 'done') Sys.sleep(0.7)",
+        "}",
+        "resumed <- fit(file)",
+        "cat(n >= 1, identical(resumed, fit(NULL)), file.exists(file), '\\n')")
+    out <- run_child(code, stderr = FALSE)
+    expect_identical(trimws(out[length(out)]), "TRUE TRUE FALSE")
+})
+
+test_that("a checkpoint that cannot serve is named", {
+    x <- chain_data(50L)
+    file <- tempfile()
+    writeLines("no checkpoint", file)
+    expect_error(quick_fit(x, checkpoint = file), "is not a checkpoint; remove it", class = "capeError")
+    expect_error(quick_fit(x, checkpoint = "/no/such/folder/state.rds"), "its folder must exist")
+    expect_error(quick_fit(x, checkpoint = 1), "'checkpoint' is 1")
+    saveRDS(as.raw(1:40), file)
+    expect_error(quick_fit(x, checkpoint = file), "not a checkpoint", class = "capeError")
 })
