@@ -51,6 +51,17 @@ cape_status cape_rotate_back(double* out, int64_t n_rows, int64_t n_cols, const 
   return rotate_with(cape::rotate_back, out, n_rows, n_cols, v, angles);
 }
 
+cape_status cape_rotate_angle_gradient(double* out, int64_t n_rows, int64_t n_cols,
+                                       const cape_matrix_view* v, const cape_matrix_view* angles,
+                                       const cape_matrix_view* d_rotated) {
+  return guard([&] {
+    const cape::MatrixView vectors = view_of(v, "v"), phi = view_of(angles, "angles");
+    const cape::MatrixView gradient = view_of(d_rotated, "d_rotated");
+    check_output(out, n_rows, n_cols, phi.rows, phi.cols);
+    copy_matrix(out, n_rows, n_cols, cape::rotate_angle_gradient(vectors, phi, gradient));
+  });
+}
+
 cape_status cape_rotary_scores(double* score_out, double* upper_out, double* lower_out, int64_t n,
                                const cape_matrix_view* q, const cape_matrix_view* k,
                                const cape_matrix_view* phi_m, const cape_matrix_view* phi_n) {

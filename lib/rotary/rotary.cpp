@@ -112,6 +112,26 @@ Matrix rotary_angles(const MatrixView& ball, double scale) {
 Matrix rotate(const MatrixView& v, const MatrixView& angles) { return turn(v, angles, 1); }
 Matrix rotate_back(const MatrixView& v, const MatrixView& angles) { return turn(v, angles, -1); }
 
+Matrix rotate_angle_gradient(const MatrixView& v, const MatrixView& angles,
+                             const MatrixView& d_rotated) {
+  const Matrix rotated = rotate(v, angles);
+  check_view(d_rotated, "d_rotated");
+  if (d_rotated.rows != v.rows || d_rotated.cols != v.cols)
+    throw Error(Status::dim_mismatch,
+                "d_rotated is " + std::to_string(d_rotated.rows) + " x " +
+                    std::to_string(d_rotated.cols) + " and v is " + std::to_string(v.rows) + " x " +
+                    std::to_string(v.cols) + "; they must be of one shape");
+  check_finite(d_rotated, "d_rotated");
+  // A small turn moves the pair (x, y) by (-y, x).
+  Matrix gradient(angles.rows, angles.cols);
+  for (std::int64_t t = 0; t < angles.cols; ++t)
+    for (std::int64_t i = 0; i < v.rows; ++i)
+      gradient(i, t) = rotated(i, 2 * t) * d_rotated(i, 2 * t + 1) -
+                       rotated(i, 2 * t + 1) * d_rotated(i, 2 * t);
+  check_finite(gradient, "the gradient of the angles");
+  return gradient;
+}
+
 double rotary_score(std::span<const double> q, std::span<const double> k,
                     std::span<const double> phi_m, std::span<const double> phi_n) {
   check_pair(q, k, phi_m, phi_n);

@@ -26,6 +26,10 @@ Matrix rotate(const MatrixView& v, const MatrixView& angles);
 /// R(phi)' v: the inverse, which is also the gradient of rotate() with respect to v. Shapes and
 /// errors as rotate().
 Matrix rotate_back(const MatrixView& v, const MatrixView& angles);
+/// The gradient of sum(d_rotated * rotate(v, angles)) with respect to the angles: L x D/2; that of v
+/// is rotate_back(d_rotated, angles). d_rotated has the shape of v; errors as rotate(). O(L D).
+Matrix rotate_angle_gradient(const MatrixView& v, const MatrixView& angles,
+                             const MatrixView& d_rotated);
 
 /// The score q' R(phi_n - phi_m) k of one pair (paper, eq attention). q, k of length D, angles D/2;
 /// errors as rotate(). O(D).

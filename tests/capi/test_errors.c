@@ -219,6 +219,10 @@ static void null_rotary_and_attention(void) {
   CHECK_NULL(cape_rotate_back(NULL, 1, 2, &m, &phi), "out");
   CHECK_NULL(cape_rotate_back(out, 1, 2, NULL, &phi), "v");
   CHECK_NULL(cape_rotate_back(out, 1, 2, &m, NULL), "angles");
+  CHECK_NULL(cape_rotate_angle_gradient(NULL, 1, 1, &m, &phi, &m), "out");
+  CHECK_NULL(cape_rotate_angle_gradient(out, 1, 1, NULL, &phi, &m), "v");
+  CHECK_NULL(cape_rotate_angle_gradient(out, 1, 1, &m, NULL, &m), "angles");
+  CHECK_NULL(cape_rotate_angle_gradient(out, 1, 1, &m, &phi, NULL), "d_rotated");
   CHECK_NULL(cape_rotary_scores(out, NULL, NULL, 1, NULL, &m, &phi, &phi), "q");
   CHECK_NULL(cape_rotary_scores(out, NULL, NULL, 1, &m, NULL, &phi, &phi), "k");
   CHECK_NULL(cape_rotary_scores(out, NULL, NULL, 1, &m, &m, NULL, &phi), "phi_m");

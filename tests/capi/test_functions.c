@@ -98,6 +98,13 @@ static void rotary(void) {
   const cape_matrix_view rotated = CAPE_MATRIX_VIEW(r, 1, 4);
   CHECK_OK(cape_rotate_back(back, 1, 4, &rotated, &phi));
   for (int i = 0; i < 4; ++i) CHECK_NEAR(back[i], v[i], 1e-15);
+  /* R(phi) v = (0, 1, 0, -2): d/dphi_1 of its first element is -1, d/dphi_2 of its third is 2. */
+  const double d_r[] = {1, 0, 1, 0};
+  const cape_matrix_view d_rotated = CAPE_MATRIX_VIEW(d_r, 1, 4);
+  double d_phi[2];
+  CHECK_OK(cape_rotate_angle_gradient(d_phi, 1, 2, &view, &phi, &d_rotated));
+  CHECK_NEAR(d_phi[0], -1, 1e-15);
+  CHECK_NEAR(d_phi[1], 2, 1e-15);
 
   const double same[] = {0.3, -0.2};
   const cape_matrix_view at = CAPE_MATRIX_VIEW(same, 1, 2);

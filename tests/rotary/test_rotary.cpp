@@ -96,6 +96,30 @@ BOOST_AUTO_TEST_CASE(rotation_preserves_norms_and_rotate_back_undoes_it) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(gradients_of_a_rotation_agree_with_central_differences) {
+  cape::Rng rng(71);
+  Matrix v = random_matrix(rng, 4, 6, 2), phi = random_matrix(rng, 4, 3, 3);
+  const Matrix w = random_matrix(rng, 4, 6, 1);
+  const Matrix d_v = cape::rotate_back(w, phi), d_phi = cape::rotate_angle_gradient(v, phi, w);
+  const auto compare = [&](Matrix& x, const Matrix& analytic) {
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      const double step = 1e-6, kept = x.data()[i];
+      x.data()[i] = kept + step;
+      const double above = dot(cape::rotate(v, phi), w);
+      x.data()[i] = kept - step;
+      const double below = dot(cape::rotate(v, phi), w);
+      x.data()[i] = kept;
+      BOOST_TEST(std::fabs((above - below) / (2 * step) - analytic.data()[i]) < 1e-8);
+    }
+  };
+  compare(v, d_v);
+  compare(phi, d_phi);
+  const std::string wrong = error_of(cape::Status::dim_mismatch, [&] {
+    cape::rotate_angle_gradient(v, phi, Matrix(4, 5));
+  });
+  BOOST_TEST(wrong.find("d_rotated is 4 x 5 and v is 4 x 6") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(rotate_back_is_the_transpose) {
   cape::Rng rng(12);
   const Matrix v = random_matrix(rng, 5, 8, 2), w = random_matrix(rng, 5, 8, 2);

@@ -338,6 +338,11 @@ CAPE_API cape_status cape_rotary_angles(double* out, int64_t n_rows, int64_t n_c
 /* R(phi) v, and its inverse, for every row: v L x D, angles L x D/2; pairs are interleaved. */
 CAPE_API cape_status cape_rotate(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* v, const cape_matrix_view* angles);
 CAPE_API cape_status cape_rotate_back(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* v, const cape_matrix_view* angles);
+/* Gradient of sum(d_rotated * R(phi) v) with respect to the angles, n_rows x n_cols as they are; that of v
+ * is R(phi)' d_rotated, cape_rotate_back of it. */
+CAPE_API cape_status cape_rotate_angle_gradient(double* out, int64_t n_rows, int64_t n_cols,
+                                                const cape_matrix_view* v, const cape_matrix_view* angles,
+                                                const cape_matrix_view* d_rotated);
 /* For every row: the score and its bounds (each may be NULL), n = n_rows of all four matrices. */
 CAPE_API cape_status cape_rotary_scores(double* score_out, double* upper_out, double* lower_out, int64_t n,
                                         const cape_matrix_view* q, const cape_matrix_view* k,
