@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -185,6 +186,26 @@ cape::Matrix distances_of(const cape::Embedding& e, cape::Run& run) {
   return cape::lorentz::distances(e.hyperboloid, e.hyperboloid, run);
 }
 
+// In flat space between the normal coordinates at the origin, radius times direction.
+cape::Matrix distances_of(const cape::Embedding& e, cape::Space space, cape::Run& run) {
+  if (space == cape::Space::hyperbolic)
+    return cape::lorentz::distances(e.hyperboloid, e.hyperboloid, run);
+  const std::int64_t m = e.poincare.rows();
+  const auto coordinate = [&](std::int64_t i, std::int64_t k) {
+    const double norm = 1 - e.generality[static_cast<std::size_t>(i)];
+    return norm > 0 ? e.poincare(i, k) / norm * e.radius[static_cast<std::size_t>(i)] : 0;
+  };
+  cape::Matrix distances(m, m);
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < m; ++j) {
+      double squares = 0;
+      for (std::int64_t k = 0; k < e.poincare.cols(); ++k)
+        squares += (coordinate(i, k) - coordinate(j, k)) * (coordinate(i, k) - coordinate(j, k));
+      distances(i, j) = std::sqrt(squares);
+    }
+  return distances;
+}
+
 void print_row(const char* name, std::int64_t nodes, std::int64_t dims, const Metrics& m) {
   std::printf("%-10s %5s-%-4lld d=%-3lld", "", name, static_cast<long long>(nodes),
               static_cast<long long>(dims));
@@ -204,8 +225,8 @@ void quality_table(const char* title, const cape::EmbedOptions& options) {
       const cape::Digraph graph = make_graph(family, seed);
       cape::Run run(seed, 1);
       const cape::Embedding e = cape::embed_dag(graph, options, run);
-      const Metrics m = cape::compare_embedding(
-          graph, cape::lorentz::distances(e.hyperboloid, e.hyperboloid, run), e.radius, run);
+      const Metrics m =
+          cape::compare_embedding(graph, distances_of(e, options.space, run), e.radius, run);
       for (const auto column : columns) mean.*column += m.*column / n_seeds;
     }
     print_row(family.name, family.nodes, options.dims, mean);
@@ -244,6 +265,14 @@ void quality(cape::EmbedOptions options) {
     options.dims = dims;
     quality_table("default", options);
   }
+  options.space = cape::Space::euclidean;
+  for (const std::int64_t dims : {5, 3}) {
+    options.dims = dims;
+    quality_table("flat space", options);
+  }
+  options.space = cape::Space::hyperbolic;
+  options.dims = 5;
+  quality_table("default", options);
   options.dims = 16;
   options.objective = cape::Objective::literal;
   quality_table("the paper's loss, literally", options);

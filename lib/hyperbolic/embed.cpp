@@ -5,6 +5,7 @@ module;
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <new>
 #include <numbers>
 #include <span>
@@ -35,6 +36,11 @@ OptionFields fields(EmbedOptions& o) {
        .value = choice(o.optimizer, {"radam", "rsgd"}),
        .doc = "Riemannian Adam with one second moment a node, or Riemannian gradient descent",
        .source = "paper, Eq_euc_rieman to eq_exp; docs/method.md, section 3"},
+      {.name = "embed.space",
+       .value = choice(o.space, {"hyperbolic", "euclidean"}),
+       .doc = "Where distances are taken; euclidean is the ablation without hyperbolic space (soft "
+              "objective, all pairs)",
+       .source = "paper, tab_ablation (w/o-hyperbolic)"},
       {.name = "embed.hop_cost",
        .value = &o.hop_cost,
        .min = 0,
@@ -169,6 +175,11 @@ EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
   if (std::isnan(o.level_spread)) o.level_spread = o.dims >= 8 ? 0.15 : 1.0;
   if (std::isnan(o.generality_weight)) o.generality_weight = soft ? 0.01 : 0.1;
   if (o.negatives == -1) o.negatives = soft && nodes > most_nodes_exact ? 512 : 0;
+  if (o.space == Space::euclidean && (!soft || o.negatives > 0))
+    throw Error(
+        Status::invalid_argument,
+        "embed.space is euclidean; it must be hyperbolic unless embed.objective is soft and "
+        "embed.negatives 0");
   if (o.negatives > 0 && !soft)
     throw Error(Status::invalid_argument, "embed.negatives is " + std::to_string(o.negatives) +
                                               "; it must be 0 unless embed.objective is soft");
@@ -275,19 +286,38 @@ using ObjectiveFunction = std::function<EmbedEpoch(const Matrix&, Matrix*, Run&)
 // What is descended, and from where.
 struct Descent {
   ObjectiveFunction objective;
+  std::function<std::int64_t(Matrix&, const Matrix&, double, Run&)> step;
   Matrix points;
   double truncated_mass = 0;
 };
 
 Descent prepare(const Digraph& graph, const EmbedOptions& options, Run& run) {
+  Descent out;
+  auto optimizer = std::make_shared<RiemannianOptimizer>(options, graph.size());
+  out.step = [optimizer](Matrix& points, const Matrix& gradient, double rate, Run& r) {
+    return optimizer->step(points, gradient, rate, r);
+  };
   if (options.negatives > 0) {
     SampledObjective objective(graph, options, run);
-    const double missing = objective.truncated_mass();
-    return {std::move(objective), landmark_start(graph, options, run), missing};
+    out.truncated_mass = objective.truncated_mass();
+    out.objective = std::move(objective);
+    out.points = landmark_start(graph, options, run);
+    return out;
   }
   Matrix distances = target_distances(graph, options, run);
-  EmbeddingObjective objective(graph, distances, options, run);
-  return {std::move(objective), starting_points(std::move(distances), options, graph.size(), run)};
+  if (options.space == Space::euclidean) {
+    auto descent = std::make_shared<EuclideanDescent>(graph, options, run);
+    out.objective = [descent](const Matrix& points, Matrix* gradient, Run& r) {
+      return (*descent)(points, gradient, r);
+    };
+    out.step = [descent](Matrix& points, const Matrix& gradient, double rate, Run&) {
+      return descent->step(points, gradient, rate);
+    };
+  } else {
+    out.objective = EmbeddingObjective(graph, distances, options, run);
+  }
+  out.points = starting_points(std::move(distances), options, graph.size(), run);
+  return out;
 }
 
 } // namespace
@@ -322,7 +352,6 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
 
   Descent descent = prepare(canonical, o, run);
   Matrix& points = descent.points;
-  RiemannianOptimizer optimizer(o, m);
   Matrix gradient(o.dims + 1, m);
   for (std::int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
     out.history.push_back(descent.objective(points, &gradient, run));
@@ -330,7 +359,7 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
     const double done = static_cast<double>(epoch - 1) / static_cast<double>(o.epochs);
     const double rate =
         o.learning_rate * (0.02 + 0.98 * 0.5 * (1 + std::cos(std::numbers::pi * done)));
-    out.n_clamped += optimizer.step(points, gradient, rate, run);
+    out.n_clamped += descent.step(points, gradient, rate, run);
     run.report(
         {.stage = "embed", .step = epoch, .total = o.epochs, .loss = out.history.back().loss});
   }
@@ -361,10 +390,13 @@ double embedding_loss(const Digraph& graph, const MatrixView& points, const Embe
                       " from the origin; it must be within embed.max_radius, " +
                       std::to_string(o.max_radius));
   const Digraph strong = strengths(graph);
-  const ObjectiveFunction objective =
-      o.negatives > 0
-          ? ObjectiveFunction(SampledObjective(strong, o, run))
-          : ObjectiveFunction(EmbeddingObjective(strong, target_distances(strong, o, run), o, run));
+  ObjectiveFunction objective;
+  if (o.negatives > 0)
+    objective = SampledObjective(strong, o, run);
+  else if (o.space == Space::euclidean)
+    objective = EuclideanDescent(strong, o, run);
+  else
+    objective = EmbeddingObjective(strong, target_distances(strong, o, run), o, run);
   if (!gradient) return objective(columns, nullptr, run).loss;
   Matrix by_column(columns.rows(), m);
   const double loss = objective(columns, &by_column, run).loss;

@@ -75,12 +75,17 @@ enum class Objective : std::int32_t {
   symmetric ///< positives = ancestors and descendants within k hops, weight = best path
 };
 enum class Optimizer : std::int32_t { radam, rsgd };
+/// Where the distances of the objective are taken. euclidean is the paper's ablation without
+/// hyperbolic space: the points are descended in flat space, and then read as normal coordinates at
+/// the origin of the hyperboloid, so that radii stay and results have the same form.
+enum class Space : std::int32_t { hyperbolic, euclidean };
 
 /// NaN and -1 mean automatic. fields() has the ranges, the meanings and the sources.
 struct EmbedOptions {
   std::int64_t dims = 64; ///< d; the transformer's feature dimension is 2d
   Objective objective = Objective::soft;
   Optimizer optimizer = Optimizer::radam;
+  Space space = Space::hyperbolic;
   double hop_cost = 2.0;         ///< c: an edge costs c - ln |A|
   double soft_temperature = 3.0; ///< ts of the targets
   /// tau of the distances; automatic: 0.25 for dims >= 8, else 0.5 (soft), 1 (others)
@@ -149,10 +154,11 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
 
 /// The objective at given points, M x (d+1), and its Euclidean gradient with respect to their
 /// coordinates (same shape; null if not wanted), for tests and other optimisers. options.dims must
-/// be d. Off the hyperboloid the objective is continued with d_l = arcosh(-<p,q>_L) and
-/// r = asinh |p~|; for descent turn the gradient by g_l and project it (paper, Eq_euc_rieman).
-/// Error(dim_mismatch) for another shape; Error(invalid_argument) for points that are not finite,
-/// not on the hyperboloid or beyond max_radius, and as embed_dag().
+/// be d. With options.space euclidean the gradient is with respect to the normal coordinates at the
+/// origin (column 0 is 0). Off the hyperboloid the objective is continued with d_l =
+/// arcosh(-<p,q>_L) and r = asinh |p~|; for descent turn the gradient by g_l and project it (paper,
+/// Eq_euc_rieman). Error(dim_mismatch) for another shape; Error(invalid_argument) for points that
+/// are not finite, not on the hyperboloid or beyond max_radius, and as embed_dag().
 double embedding_loss(const Digraph& graph, const MatrixView& points, const EmbedOptions& options,
                       Matrix* gradient, Run& run);
 
@@ -290,6 +296,24 @@ private:
   std::int64_t steps_ = 0;
   Matrix momentum_;
   std::vector<double> second_;
+};
+
+/// The soft objective in flat space, and its descent; points are kept as those of the hyperboloid
+/// whose normal coordinates they are. Dense and on one thread: for ablations.
+class EuclideanDescent {
+public:
+  EuclideanDescent(const Digraph& graph, const EmbedOptions& options, Run& run);
+  /// The gradient is with respect to the normal coordinates (rows 1 .. d; row 0 is 0).
+  EmbedEpoch operator()(const Matrix& points, Matrix* gradient, Run& run) const;
+  std::int64_t step(Matrix& points, const Matrix& gradient, double learning_rate);
+
+private:
+  EmbedOptions options_;
+  RadialTerms radial_;
+  Matrix targets_; ///< T
+  Matrix momentum_;
+  std::vector<double> second_;
+  std::int64_t steps_ = 0;
 };
 
 /// Points ((d+1) x M) for the descent to start from: by classical scaling of all distances (as for

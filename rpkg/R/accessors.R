@@ -21,7 +21,7 @@
 #'   can be small where other features carry the same information.
 #' * `cape_embedding()`: a matrix of coordinates, a row for every feature.
 #' * `cape_generality()`: 1 - |e| for every feature, e its point in the ball: near 1 for causally general
-#'   features, near 0 for specific ones.
+#'   features, near 0 for specific ones, `NA` for features without edges.
 #' * `cape_history()`: a DataFrame with a row for every epoch.
 #' * `cape_params()`: a list of the parameter objects `dag`, `embed` and `rotary`.
 #' @examples

@@ -124,6 +124,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #'   small PageRank penalty. `"literal"`: the paper's loss, which puts general features outside.
 #'   `"effect"`, `"symmetric"`: its anchor turned round, or both ways.
 #' @param optimizer `"radam"` (Riemannian Adam) or `"rsgd"` (Riemannian gradient descent).
+#' @param space `"hyperbolic"`, or `"euclidean"` for the ablation in flat space (see [cape_ablate()]).
 #' @param hop.cost an edge of weight w has length `hop.cost - log(w)`.
 #' @param soft.temperature,temperature temperatures of the targets and of the distances; `NA`: for
 #'   `"soft"`, 0.25 with 8 or more dimensions, else 0.5; 1 for the others.
@@ -147,7 +148,8 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #' HyperbolicParam(dims = 16L)
 #' @export
 HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect", "symmetric"),
-                            optimizer = c("radam", "rsgd"), hop.cost = 2, soft.temperature = 3,
+                            optimizer = c("radam", "rsgd"), space = c("hyperbolic", "euclidean"),
+                            hop.cost = 2, soft.temperature = 3,
                             temperature = NA_real_, rank.weight = 1, rank.margin = 0.02,
                             rank.temperature = 0.01, level.weight = 1, level.spread = NA_real_,
                             generality.weight = NA_real_, restart = 0.15,
@@ -156,7 +158,8 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
     new_param("HyperbolicParam", list(
         dims = dims,
         objective = one_of(objective, c("soft", "literal", "effect", "symmetric"), "objective"),
-        optimizer = one_of(optimizer, c("radam", "rsgd"), "optimizer"), hop.cost = hop.cost,
+        optimizer = one_of(optimizer, c("radam", "rsgd"), "optimizer"),
+        space = one_of(space, c("hyperbolic", "euclidean"), "space"), hop.cost = hop.cost,
         soft.temperature = soft.temperature, temperature = temperature, rank.weight = rank.weight,
         rank.margin = rank.margin, rank.temperature = rank.temperature,
         level.weight = level.weight, level.spread = level.spread,

@@ -439,8 +439,44 @@ BOOST_AUTO_TEST_CASE(large_graphs_fit_as_well_as_small_ones) {
   BOOST_TEST(q.map >= 0.9);
 }
 
-// Sampled negatives keep the graph nearly as well, on any number of threads, and say what they
-// leave out.
+// The ablation without hyperbolic space has results of the same form, and keeps less of a tree in
+// few dimensions.
+BOOST_AUTO_TEST_CASE(flat_space_has_no_room_for_a_tree) {
+  const Digraph graph = binary_tree(255, 208);
+  EmbedOptions o = in(3);
+  const Quality curved = quality(graph, fit(graph, o));
+  o.space = Space::euclidean;
+  for (const Optimizer optimizer : {Optimizer::radam, Optimizer::rsgd}) {
+    o.optimizer = optimizer;
+    const Embedding e = fit(graph, o);
+    check_sound(e, 255, 3);
+    BOOST_TEST(e.history.back().loss < e.history.front().loss);
+    // Distances of flat space, between the normal coordinates.
+    Matrix x(255, 3), d(255, 255);
+    for (std::int64_t i = 0; i < 255; ++i)
+      for (std::int64_t k = 0; k < 3; ++k)
+        x(i, k) = e.poincare(i, k) / (1 - e.generality[static_cast<std::size_t>(i)]) *
+                  e.radius[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < 255; ++i)
+      for (std::int64_t j = 0; j < 255; ++j) {
+        for (std::int64_t k = 0; k < 3; ++k) d(i, j) += std::pow(x(i, k) - x(j, k), 2);
+        d(i, j) = std::sqrt(d(i, j));
+      }
+    Run run;
+    const EmbeddingMetrics flat = compare_embedding(graph, d, e.radius, run);
+    BOOST_TEST_MESSAGE("tree, d 3: MAP " << curved.map << " curved, " << flat.precision
+                                         << " flat; gd " << curved.gd << ", " << flat.distance);
+    BOOST_TEST(flat.precision < curved.map);
+  }
+  o = brief(4);
+  o.space = Space::euclidean;
+  check_sound(fit(Digraph(5, {{0, 1, 1}, {2, 3, 1}}), o), 5, 4);
+  o.objective = Objective::effect;
+  BOOST_CHECK(status_of([&] { fit(graph, o); }) == Status::invalid_argument);
+}
+
+// Sampled negatives keep the graph as well, on any number of threads, and say for how much they
+// stand.
 BOOST_AUTO_TEST_CASE(sampled_negatives_keep_the_graph) {
   const Digraph graph = barabasi_albert(500, 2, 207);
   EmbedOptions o = in(32);
@@ -544,7 +580,7 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
 BOOST_AUTO_TEST_CASE(options_are_described) {
   EmbedOptions o;
   const OptionFields list = fields(o);
-  BOOST_TEST(list.size() == 19u);
+  BOOST_TEST(list.size() == 20u);
   for (const OptionField& f : list) {
     BOOST_TEST(f.name.starts_with("embed."));
     BOOST_TEST(!f.doc.empty());

@@ -313,6 +313,46 @@ BOOST_AUTO_TEST_CASE(the_gradient_holds_with_default_options_and_far_out) {
   }
 }
 
+// In flat space: moving normal coordinates, against a difference of fourth order.
+BOOST_AUTO_TEST_CASE(the_gradient_in_flat_space_is_the_difference_of_its_objective) {
+  const std::int64_t m = 20, d = 3;
+  EmbedOptions o = options_for(Objective::soft, d);
+  o.space = Space::euclidean;
+  o.rank_temperature = 0.2;
+  const Digraph graph = random_dag(m, 0.3, 6);
+  Rng rng(7);
+  Matrix x(m, d), v(m, d);
+  for (std::int64_t i = 0; i < m * d; ++i) {
+    x.data()[i] = 0.7 * rng.normal();
+    v.data()[i] = rng.normal();
+  }
+  const auto lifted = [&](double t) {
+    Matrix points(m, d + 1);
+    for (std::int64_t i = 0; i < m; ++i) {
+      std::vector<double> p{1};
+      double length = 0;
+      for (std::int64_t k = 0; k < d; ++k) {
+        p.push_back(x(i, k) + t * v(i, k));
+        length += p.back() * p.back();
+      }
+      length = std::sqrt(length);
+      for (std::size_t k = 1; k < p.size(); ++k) p[k] *= std::sinh(length) / length;
+      lorentz::project(p);
+      set_row(points, i, p);
+    }
+    return points;
+  };
+  Run run;
+  Matrix gradient;
+  embedding_loss(graph, lifted(0), o, &gradient, run);
+  double slope = 0;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t k = 0; k < d; ++k) slope += gradient(i, k + 1) * v(i, k);
+  const auto at = [&](double t) { return loss_at(graph, lifted(t), o); };
+  const double h = 1e-4, difference = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
+  BOOST_TEST(std::abs(slope - difference) <= 1e-8 * (1 + std::abs(slope)));
+}
+
 // With every node a positive nothing is sampled; with fewer, the mean over draws is the whole
 // objective (but for the logarithm of a mean, whose bias falls as 1 / negatives), and the mean
 // gradient its gradient.

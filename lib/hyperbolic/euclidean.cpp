@@ -1,0 +1,133 @@
+module;
+#include "internal/arma.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+module cape.hyperbolic;
+
+namespace cape {
+namespace {
+
+arma::mat wrap(const Matrix& m) {
+  return arma::mat(const_cast<double*>(m.data()), static_cast<arma::uword>(m.rows()),
+                   static_cast<arma::uword>(m.cols()), false, true);
+}
+
+// Rows T_mn = softmax over n != m of -D*_mn / ts; 0 for a node that reaches no other.
+arma::mat soft_targets(const Matrix& distances, double temperature) {
+  arma::mat t = wrap(distances) / -temperature;
+  t.diag().fill(-std::numeric_limits<double>::infinity());
+  for (arma::uword m = 0; m < t.n_rows; ++m) {
+    const double nearest = t.row(m).max();
+    if (std::isfinite(nearest)) {
+      t.row(m) = arma::exp(t.row(m) - nearest);
+      t.row(m) /= arma::accu(t.row(m));
+    } else {
+      t.row(m).zeros();
+    }
+  }
+  return t;
+}
+
+} // namespace
+
+EuclideanDescent::EuclideanDescent(const Digraph& graph, const EmbedOptions& options, Run& run)
+    : options_(options), radial_(graph, options, run),
+      targets_(undirected_distances(graph, options.hop_cost, run)),
+      second_(static_cast<std::size_t>(graph.size())) {
+  wrap(targets_) = soft_targets(targets_, options.soft_temperature);
+  momentum_ = Matrix(options.dims, graph.size());
+}
+
+// The soft objective with d = |x - y| and r = |x|. The radial terms are asked at the points of the
+// hyperboloid that have x as normal coordinates: their radius is |x|, and its slope there 1 / p0.
+EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, Run& run) const {
+  const arma::mat lifted = wrap(points), p = lifted.tail_rows(lifted.n_rows - 1);
+  const auto nodes = static_cast<double>(points.cols());
+  const arma::mat targets = wrap(targets_);
+  arma::rowvec length = arma::sqrt(arma::sum(arma::square(p), 0)), stretch = arma::asinh(length);
+  for (arma::uword i = 0; i < length.n_elem; ++i)
+    stretch[i] = length[i] > 0 ? stretch[i] / length[i] : 1;
+  arma::mat x = p;
+  x.each_row() %= stretch;
+  const arma::rowvec squares = arma::sum(arma::square(x), 0);
+  arma::mat distance = -2 * x.t() * x;
+  distance.each_row() += squares;
+  distance.each_col() += squares.t();
+  distance = arma::sqrt(arma::clamp(distance, 0.0, std::numeric_limits<double>::max()));
+  distance.diag().zeros();
+  run.poll();
+  arma::mat energy = arma::exp(-distance / options_.temperature);
+  energy.diag().zeros();
+  const arma::vec mass = arma::sum(energy, 1);
+  const arma::vec anchor = arma::sum(targets, 1); // 1, or 0 for a node that is no anchor
+  EmbedEpoch terms;
+  terms.contrastive =
+      (arma::accu(targets % distance) / options_.temperature + arma::dot(anchor, arma::log(mass))) /
+      nodes;
+  Matrix radial(points.rows(), points.cols());
+  radial_(points, terms, gradient ? &radial : nullptr, run);
+  terms.loss = terms.contrastive + terms.ranking + terms.generality;
+  if (!gradient) return terms;
+  run.poll();
+  energy.each_col() %= -anchor / mass;
+  energy += targets;
+  arma::mat slopes = (energy + energy.t()) / (options_.temperature * nodes);
+  slopes.for_each([&, k = arma::uword{0}](double& s) mutable {
+    const double d = distance[k++];
+    s = d > 1e-12 ? s / d : 0;
+  });
+  arma::mat out = wrap(*gradient);
+  out.row(0).zeros();
+  arma::mat by_x = x;
+  by_x.each_row() %= arma::rowvec(arma::sum(slopes, 0));
+  by_x -= x * slopes;
+  arma::mat by_radius = wrap(radial).eval().tail_rows(p.n_rows);
+  by_radius.each_row() %= lifted.row(0);
+  wrap(*gradient).tail_rows(p.n_rows) = by_x + by_radius;
+  return terms;
+}
+
+// Plain descent, or Adam with one second moment a node, in the normal coordinates.
+std::int64_t EuclideanDescent::step(Matrix& points, const Matrix& gradient, double learning_rate) {
+  constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-10;
+  const auto t = static_cast<double>(++steps_);
+  std::int64_t held = 0;
+  for (std::int64_t i = 0; i < points.cols(); ++i) {
+    double* p = points.column(i) + 1;
+    const double* g = gradient.column(i) + 1;
+    double* momentum = momentum_.column(i);
+    double length = 0, squares = 0;
+    for (std::int64_t k = 0; k < options_.dims; ++k) {
+      length += p[k] * p[k];
+      squares += g[k] * g[k];
+    }
+    length = std::sqrt(length);
+    double rate = learning_rate;
+    if (options_.optimizer == Optimizer::radam) {
+      double& second = second_[static_cast<std::size_t>(i)];
+      second = beta2 * second + (1 - beta2) * squares;
+      rate /= (1 - std::pow(beta1, t)) * (std::sqrt(second / (1 - std::pow(beta2, t))) + epsilon);
+    }
+    const double shrink = length > 0 ? std::asinh(length) / length : 1;
+    double radius = 0;
+    for (std::int64_t k = 0; k < options_.dims; ++k) {
+      momentum[k] =
+          options_.optimizer == Optimizer::radam ? beta1 * momentum[k] + (1 - beta1) * g[k] : g[k];
+      p[k] = p[k] * shrink - rate * momentum[k];
+      radius += p[k] * p[k];
+    }
+    radius = std::sqrt(radius);
+    const double kept = std::min(radius, options_.max_radius);
+    held += radius > kept;
+    const double grow = radius > 0 ? std::sinh(kept) / radius : 1;
+    for (std::int64_t k = 0; k < options_.dims; ++k) p[k] *= grow;
+    lorentz::project({points.column(i), static_cast<std::size_t>(points.rows())});
+  }
+  return held;
+}
+
+} // namespace cape
