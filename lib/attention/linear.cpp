@@ -113,7 +113,7 @@ void turn_features(const LinearCall<T>& call, const Rotation<T>& rotation, const
 template <class T>
 void finish_features(const LinearCall<T>& call, const Rotation<T>& rotation, std::int64_t h,
                      Tile<T>& tile) {
-  simd::exp2<T>(tile.f.memptr(), tile.f.memptr(), static_cast<std::int64_t>(tile.f.n_elem));
+  simd::exp2(tile.f.memptr(), tile.f.memptr(), static_cast<std::int64_t>(tile.f.n_elem));
   turn_features(call, rotation, tile, h, T(1), tile.f, tile.turned);
 }
 
@@ -131,7 +131,7 @@ struct KeySums {
   void raise(const arma::Col<T>& higher) {
     arma::Col<T> shrink = top - higher;
     shrink.replace(arma::datum::nan, T(0)); // both minus infinity: nothing is summed yet
-    simd::exp2<T>(shrink.memptr(), shrink.memptr(), static_cast<std::int64_t>(shrink.n_elem));
+    simd::exp2(shrink.memptr(), shrink.memptr(), static_cast<std::int64_t>(shrink.n_elem));
     z %= shrink;
     n.each_col() %= shrink;
     top = higher;

@@ -491,66 +491,44 @@ template <>
 Columns attention_columns<float>() {
   return HWY_DYNAMIC_DISPATCH(ColumnsF32)();
 }
-template <>
 void attend(const QueryTile<double>& tile, const KeyBlock<double>& block) {
   HWY_DYNAMIC_DISPATCH(AttendF64)(tile, block);
 }
-template <>
 void attend(const QueryTile<float>& tile, const KeyBlock<float>& block) {
   HWY_DYNAMIC_DISPATCH(AttendF32)(tile, block);
 }
-template <>
 void score(const QueryTile<double>& tile, const KeyBlock<double>& block) {
   HWY_DYNAMIC_DISPATCH(ScoreF64)(tile, block);
 }
-template <>
 void score(const QueryTile<float>& tile, const KeyBlock<float>& block) {
   HWY_DYNAMIC_DISPATCH(ScoreF32)(tile, block);
 }
-template <>
-void finish(const QueryTile<double>& tile) {
-  HWY_DYNAMIC_DISPATCH(FinishF64)(tile);
-}
-template <>
-void finish(const QueryTile<float>& tile) {
-  HWY_DYNAMIC_DISPATCH(FinishF32)(tile);
-}
-template <>
+void finish(const QueryTile<double>& tile) { HWY_DYNAMIC_DISPATCH(FinishF64)(tile); }
+void finish(const QueryTile<float>& tile) { HWY_DYNAMIC_DISPATCH(FinishF32)(tile); }
 void add_gradients(const GradientTile<double>& tile) {
   HWY_DYNAMIC_DISPATCH(AddGradientsF64)(tile);
 }
-template <>
-void add_gradients(const GradientTile<float>& tile) {
-  HWY_DYNAMIC_DISPATCH(AddGradientsF32)(tile);
-}
-template <>
+void add_gradients(const GradientTile<float>& tile) { HWY_DYNAMIC_DISPATCH(AddGradientsF32)(tile); }
 void turn(const double* from, const double* cosine, const double* sine, double cosine_factor,
           double sine_factor, std::int64_t n, double* to) {
   HWY_DYNAMIC_DISPATCH(TurnF64)(from, cosine, sine, cosine_factor, sine_factor, n, to);
 }
-template <>
 void turn(const float* from, const float* cosine, const float* sine, float cosine_factor,
           float sine_factor, std::int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(TurnF32)(from, cosine, sine, cosine_factor, sine_factor, n, to);
 }
-template <>
 void transpose(const double* from, std::int64_t from_stride, std::int64_t rows,
                std::int64_t columns, double* to, std::int64_t to_stride) {
   HWY_DYNAMIC_DISPATCH(TransposeF64)(from, from_stride, rows, columns, to, to_stride);
 }
-template <>
 void transpose(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
                float* to, std::int64_t to_stride) {
   HWY_DYNAMIC_DISPATCH(TransposeF32)(from, from_stride, rows, columns, to, to_stride);
 }
-template <>
 void exp2(const double* x, double* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(Exp2F64)(x, out, n);
 }
-template <>
-void exp2(const float* x, float* out, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(Exp2F32)(x, out, n);
-}
+void exp2(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(Exp2F32)(x, out, n); }
 
 } // namespace cape::simd
 #endif

@@ -16,6 +16,10 @@ struct Columns {
 };
 template <class T>
 Columns attention_columns();
+template <>
+Columns attention_columns<double>();
+template <>
+Columns attention_columns<float>();
 
 /// A tile of queries. A left factor of k columns is stored in strips: for each 6 rows, for each
 /// panel of its columns, 6 x panel.
@@ -46,17 +50,17 @@ struct KeyBlock {
 };
 
 /// One step of the online softmax.
-template <class T>
-void attend(const QueryTile<T>& tile, const KeyBlock<T>& block);
+void attend(const QueryTile<double>& tile, const KeyBlock<double>& block);
+void attend(const QueryTile<float>& tile, const KeyBlock<float>& block);
 
 /// Afterwards: weighted values become means, and the first of the parts of a sum the whole. A row
 /// without weights stays 0.
-template <class T>
-void finish(const QueryTile<T>& tile);
+void finish(const QueryTile<double>& tile);
+void finish(const QueryTile<float>& tile);
 
 /// The scores alone, in the place of the weights; v, top, limit, sum and out are not looked at.
-template <class T>
-void score(const QueryTile<T>& tile, const KeyBlock<T>& block);
+void score(const QueryTile<double>& tile, const KeyBlock<double>& block);
+void score(const QueryTile<float>& tile, const KeyBlock<float>& block);
 
 /// A block of queries and a block of keys of a head, whose gradients are summed. Here queries stand
 /// side by side and keys are in strips: weights' = K Q'.
@@ -93,23 +97,25 @@ struct GradientTile {
 };
 
 /// Add the block's part to the gradients and to the sums of the weights.
-template <class T>
-void add_gradients(const GradientTile<T>& tile);
+void add_gradients(const GradientTile<double>& tile);
+void add_gradients(const GradientTile<float>& tile);
 
 /// Turns n pairs and multiplies them: (x, y) becomes (c x - s y, s x + c y), where c is
 /// cosine_factor times the cosine of the pair and s is sine_factor times its sine. to may be from.
-template <class T>
-void turn(const T* from, const T* cosine, const T* sine, T cosine_factor, T sine_factor,
-          std::int64_t n, T* to);
+void turn(const double* from, const double* cosine, const double* sine, double cosine_factor,
+          double sine_factor, std::int64_t n, double* to);
+void turn(const float* from, const float* cosine, const float* sine, float cosine_factor,
+          float sine_factor, std::int64_t n, float* to);
 
 /// to[c * to_stride + r] = from[r * from_stride + c] for the elements of a rows x columns matrix.
-template <class T>
-void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
-               T* to, std::int64_t to_stride);
+void transpose(const double* from, std::int64_t from_stride, std::int64_t rows,
+               std::int64_t columns, double* to, std::int64_t to_stride);
+void transpose(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+               float* to, std::int64_t to_stride);
 
 /// out[i] = 2^x[i] for x[i] <= 127 as attend() takes it: within 2 units in the last place, 0 below
 /// -125 (float) and -1021 (double).
-template <class T>
-void exp2(const T* x, T* out, std::int64_t n);
+void exp2(const double* x, double* out, std::int64_t n);
+void exp2(const float* x, float* out, std::int64_t n);
 
 } // namespace cape::simd
