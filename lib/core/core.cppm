@@ -8,6 +8,7 @@ module;
 #include <functional>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -262,6 +263,7 @@ public:
   explicit Run(std::uint64_t seed = 1, int threads = 1, ProgressFunction progress = {});
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
+  ~Run();
 
   std::uint64_t seed() const noexcept { return seed_; }
   int threads() const noexcept { return threads_; }
@@ -278,9 +280,11 @@ public:
   void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& body);
 
 private:
+  struct Arena;
   void call_progress();
   std::uint64_t seed_;
   int threads_;
+  std::unique_ptr<Arena> arena_; ///< of the threads, made when first needed
   ProgressFunction progress_;
   std::thread::id owner_;
   Progress last_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -421,6 +422,26 @@ BOOST_AUTO_TEST_CASE(exceptions_of_a_body_reach_the_caller) {
                       std::bad_alloc);
     run.parallel_for(2, [](std::int64_t) {}); // still good for use
   }
+}
+
+BOOST_AUTO_TEST_CASE(loops_leave_no_memory_behind) {
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::int64_t all = 0, in_memory = 0;
+    statm >> all >> in_memory;
+    return in_memory; // pages
+  };
+  if (resident() == 0) return;
+  Run run(1, 2);
+  std::atomic<std::int64_t> sum = 0;
+  const auto loops = [&](int n) {
+    for (int i = 0; i < n; ++i) run.parallel_for(4, [&](std::int64_t k) { sum += k; });
+  };
+  loops(2000); // threads and their pools
+  const std::int64_t before = resident();
+  loops(60000);
+  BOOST_TEST(resident() - before < 500); // 2 MB; a scheduler's arena for every loop took 10 times that
+  BOOST_TEST(sum == 62000 * 6);
 }
 
 BOOST_AUTO_TEST_CASE(parallel_loops_nest) {
