@@ -296,15 +296,9 @@ BOOST_AUTO_TEST_CASE(any_shape_agrees_with_the_definition) {
   for (std::int64_t d = 2; d <= 66; d += 2) dims.push_back(d);
   dims.push_back(128);
   for (const std::int64_t d : dims)
-    for (const std::int64_t q : sizes) {
-      const std::int64_t k = sizes[at(rng.integer(std::size(sizes)))];
-      check_against_reference(random_problem(rng, 1, 1, q, k, d, Angles::shared));
-      check_against_reference(random_problem(rng, 1, 1, k, q, d, Angles::shared));
-    }
-  for (const std::int64_t q : sizes)
-    for (const std::int64_t k : sizes)
-      check_against_reference(
-          random_problem(rng, 1, 1, q, k, 2 * (1 + rng.integer(33)), Angles::shared));
+    for (const std::int64_t q : sizes)
+      for (const std::int64_t k : sizes)
+        check_against_reference(random_problem(rng, 1, 1, q, k, d, Angles::shared));
   for (int trial = 0; trial < 150; ++trial) {
     const auto size = [&] { return sizes[at(rng.integer(std::size(sizes)))]; };
     const std::int64_t d = size(), batch = 1 + rng.integer(3), heads = 1 + rng.integer(3);
