@@ -37,6 +37,7 @@
 #define CAPE_CAPE_H
 
 #include <stddef.h>
+#include <math.h> /* NAN, for CAPE_ATTENTION_SHAPE */
 #include <stdint.h>
 
 #define CAPE_VERSION_MAJOR 0
@@ -400,7 +401,7 @@ typedef struct cape_attention_shape {
   int64_t q_stride, k_stride, v_stride, out_stride;
 } cape_attention_shape;
 
-/* A shape with everything else at its default. NAN is that of <math.h>. */
+/* A shape with everything else at its default. */
 #define CAPE_ATTENTION_SHAPE(batch, heads, q_length, k_length, head_dim)                             \
   { sizeof(cape_attention_shape), (batch), (heads), (q_length), (k_length), (head_dim), 1, NAN, 0, 1, \
     0, 0, 0, 0 }
