@@ -12,6 +12,7 @@ module;
 #include <new>
 #include <numeric>
 #include <string>
+#include <typeinfo>
 #include <unistd.h>
 #include <vector>
 module cape.attention;

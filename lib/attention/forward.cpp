@@ -14,6 +14,7 @@ module;
 #include <new>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <unistd.h>
 #include <vector>
 module cape.attention;

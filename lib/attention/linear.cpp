@@ -14,6 +14,7 @@ module;
 #include <memory>
 #include <new>
 #include <string>
+#include <typeinfo>
 #include <unistd.h>
 #include <vector>
 module cape.attention;

@@ -4,8 +4,10 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <span>
+#include <typeinfo>
 #include <vector>
 module cape.evaluate;
 

@@ -5,9 +5,11 @@ module;
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <queue>
 #include <span>
+#include <typeinfo>
 #include <unordered_set>
 #include <utility>
 #include <vector>

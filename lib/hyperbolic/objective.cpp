@@ -7,7 +7,9 @@ module;
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <new>
 #include <span>
+#include <typeinfo>
 #include <vector>
 module cape.hyperbolic;
 

@@ -5,8 +5,10 @@ module;
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <numeric>
 #include <span>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.hyperbolic;
