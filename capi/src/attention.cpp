@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "handle.hpp"
 
@@ -86,13 +87,24 @@ cape_status workspace(double* forward_out, double* backward_out, const cape_atte
   });
 }
 
+// GCC 14 crashes on a vector that is returned inside a lambda of a template.
+void draw_directions(std::vector<double>& out, int64_t n_features, int64_t head_dim, uint64_t draw,
+                     cape::Run& run) {
+  out = cape::attention_directions<double>(n_features, head_dim, draw, run);
+}
+void draw_directions(std::vector<float>& out, int64_t n_features, int64_t head_dim, uint64_t draw,
+                     cape::Run& run) {
+  out = cape::attention_directions<float>(n_features, head_dim, draw, run);
+}
+
 template <class T>
 cape_status linear(T* out, const cape_attention_shape* shape, int64_t n_features, uint64_t draw,
                    const T* q, const T* k, const T* v, const T* q_angles, const T* k_angles,
                    const uint8_t* key_mask, const cape_options* options) noexcept {
   return attend(options, [&](cape::Run& run) {
     const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
-    const auto directions = cape::attention_directions<T>(n_features, in.head_dim, draw, run);
+    std::vector<T> directions;
+    draw_directions(directions, n_features, in.head_dim, draw, run);
     linear_attention_forward(in, n_features, directions.data(), out, run);
   });
 }
@@ -105,7 +117,8 @@ cape_status linear_backward(const cape::AttentionGradient<T>& gradient,
                             const cape_options* options) noexcept {
   return attend(options, [&](cape::Run& run) {
     const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
-    const auto directions = cape::attention_directions<T>(n_features, in.head_dim, draw, run);
+    std::vector<T> directions;
+    draw_directions(directions, n_features, in.head_dim, draw, run);
     linear_attention_backward(in, n_features, directions.data(), d_out, gradient, run);
   });
 }
