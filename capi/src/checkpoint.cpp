@@ -86,27 +86,3 @@ cape_status cape_checkpoint_load(cape_checkpoint** out, const void* bytes, int64
     *out = new cape_checkpoint(loaded);
   });
 }
-
-cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
-                                cape_checkpoint* checkpoint, const cape_options* options) {
-  return create(out, [&] {
-    const cape::MatrixView table = view_of(x, "x");
-    const cape_prior& p = object(prior, "prior");
-    cape_checkpoint& c = object(checkpoint, "checkpoint");
-    const cape_options& o = object(options, "options");
-    cape::Run run = make_run(o);
-    return cape_dag(learn_dag(table, p.knowledge, p.design, o.values.dag, run, c.state), true);
-  });
-}
-
-cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
-                          cape_checkpoint* checkpoint, const cape_options* options) {
-  return create(out, [&] {
-    const cape::MatrixView table = view_of(x, "x");
-    const cape_prior& p = object(prior, "prior");
-    cape_checkpoint& c = object(checkpoint, "checkpoint");
-    const cape_options& o = object(options, "options");
-    cape::Run run = make_run(o);
-    return cape::fit(table, p.knowledge, p.design, o.values, run, c.state);
-  });
-}

@@ -40,13 +40,20 @@ cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, const cape
 
 cape_status cape_dag_learn_with(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
                                 const cape_options* options) {
-  return create(out, [&] {
-    const cape::MatrixView table = view_of(x, "x");
-    const cape_prior& p = object(prior, "prior");
-    const cape_options& o = object(options, "options");
-    cape::Run run = make_run(o);
-    return cape_dag(learn_dag(table, p.knowledge, p.design, o.values.dag, run), true);
-  });
+  return compute(out, x, prior, options,
+                 [](const auto& table, const auto& p, const auto& o, auto& run) {
+                   return cape_dag(learn_dag(table, p.knowledge, p.design, o.values.dag, run), true);
+                 });
+}
+
+cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
+                                cape_checkpoint* checkpoint, const cape_options* options) {
+  return compute(out, x, prior, options,
+                 [&](const auto& table, const auto& p, const auto& o, auto& run) {
+                   cape::Checkpoint& state = object(checkpoint, "checkpoint").state;
+                   return cape_dag(
+                       learn_dag(table, p.knowledge, p.design, o.values.dag, run, state), true);
+                 });
 }
 
 cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency) {

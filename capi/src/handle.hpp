@@ -109,4 +109,17 @@ namespace cape::capi {
 /// The context of a computation from the options "run." and the progress callback.
 Run make_run(const cape_options& options);
 
+/// An object made of a table with what is known of it: make(table, prior, options, run).
+template <class T, class Make>
+cape_status compute(T** out, const cape_matrix_view* x, const cape_prior* prior,
+                    const cape_options* options, Make make) noexcept {
+  return create(out, [&] {
+    const MatrixView table = view_of(x, "x");
+    const cape_prior& p = object(prior, "prior");
+    const cape_options& o = object(options, "options");
+    Run run = make_run(o);
+    return make(table, p, o, run);
+  });
+}
+
 } // namespace cape::capi

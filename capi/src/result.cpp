@@ -7,6 +7,31 @@
 
 using namespace cape::capi;
 
+namespace {
+
+// fit(table, prior, options, run); running out of memory says how much is needed.
+template <class Fit>
+cape_status fit_table(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
+                      const cape_options* options, Fit fit) {
+  return compute(out, x, prior, options,
+                 [&](const auto& table, const auto& p, const auto& o, auto& run) {
+                   try {
+                     return fit(table, p, o, run);
+                   } catch (const std::bad_alloc&) {
+                     char need[160];
+                     std::snprintf(need, sizeof need,
+                                   "out of memory: a fit of %lld observations x %lld features "
+                                   "needs about %.1f MB",
+                                   static_cast<long long>(table.rows),
+                                   static_cast<long long>(table.cols),
+                                   estimate(table.rows, table.cols, o.values).bytes / 1e6);
+                     throw cape::Error(cape::Status::out_of_memory, need);
+                   }
+                 });
+}
+
+} // namespace
+
 cape_status cape_fit(cape_result** out, const cape_matrix_view* x, const cape_options* options) {
   const cape_prior nothing;
   return cape_fit_with(out, x, &nothing, options);
@@ -14,22 +39,19 @@ cape_status cape_fit(cape_result** out, const cape_matrix_view* x, const cape_op
 
 cape_status cape_fit_with(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
                           const cape_options* options) {
-  return create(out, [&] {
-    const cape::MatrixView table = view_of(x, "x");
-    const cape_prior& p = object(prior, "prior");
-    const cape_options& o = object(options, "options");
-    cape::Run run = make_run(o);
-    try {
-      return cape::fit(table, p.knowledge, p.design, o.values, run);
-    } catch (const std::bad_alloc&) {
-      char need[160];
-      std::snprintf(need, sizeof need,
-                    "out of memory: a fit of %lld observations x %lld features needs about %.1f MB",
-                    static_cast<long long>(table.rows), static_cast<long long>(table.cols),
-                    estimate(table.rows, table.cols, o.values).bytes / 1e6);
-      throw cape::Error(cape::Status::out_of_memory, need);
-    }
-  });
+  return fit_table(out, x, prior, options,
+                   [](const auto& table, const auto& p, const auto& o, auto& run) {
+                     return cape::fit(table, p.knowledge, p.design, o.values, run);
+                   });
+}
+
+cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
+                          cape_checkpoint* checkpoint, const cape_options* options) {
+  return fit_table(out, x, prior, options,
+                   [&](const auto& table, const auto& p, const auto& o, auto& run) {
+                     cape::Checkpoint& state = object(checkpoint, "checkpoint").state;
+                     return cape::fit(table, p.knowledge, p.design, o.values, run, state);
+                   });
 }
 
 void cape_result_free(cape_result* result) { release(result); }
