@@ -5,6 +5,7 @@ module;
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -37,23 +38,25 @@ Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
 void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
   const std::int64_t m = dag.weights.rows();
   dag.threshold = tau;
-  Matrix weight(m, m); // numbered as visited
-  for (std::int64_t j = 0; j < m; ++j)
-    for (std::int64_t i = 0; i < m; ++i)
-      weight(i, j) = signed_weight(dag, visit[static_cast<std::size_t>(i)],
-                                   visit[static_cast<std::size_t>(j)]);
   // Stronger than all others: cycles are broken elsewhere.
-  std::vector<std::int64_t> position(static_cast<std::size_t>(m));
+  constexpr double certain = std::numeric_limits<double>::max();
+  std::set<std::pair<std::int64_t, std::int64_t>> required;
+  for (const Edge& e : dag.required) required.emplace(e.from, e.to);
+  std::vector<Edge> edges; // numbered as visited
   for (std::int64_t i = 0; i < m; ++i)
-    position[static_cast<std::size_t>(visit[static_cast<std::size_t>(i)])] = i;
-  for (const Edge& e : dag.required)
-    weight(position[static_cast<std::size_t>(e.from)], position[static_cast<std::size_t>(e.to)]) =
-        std::numeric_limits<double>::max();
-  const AcyclicProjection projection = project_acyclic(Digraph::from_adjacency(weight), tau);
+    for (std::int64_t j = 0; j < m; ++j) {
+      const std::int64_t from = visit[static_cast<std::size_t>(i)];
+      const std::int64_t to = visit[static_cast<std::size_t>(j)];
+      if (required.contains({from, to}))
+        edges.push_back({i, j, certain});
+      else if (dag.weights(from, to) != 0)
+        edges.push_back({i, j, signed_weight(dag, from, to)});
+    }
+  const AcyclicProjection projection = project_acyclic(Digraph(m, std::move(edges)), tau);
 
-  std::vector<Edge> edges = projection.graph.renumbered(visit).edges();
+  edges = projection.graph.renumbered(visit).edges();
   for (Edge& e : edges)
-    if (e.weight == std::numeric_limits<double>::max()) e = kept_edge(dag, e.from, e.to);
+    if (e.weight == certain) e = kept_edge(dag, e.from, e.to);
   dag.graph = Digraph(m, std::move(edges));
   dag.order.clear();
   for (const std::int64_t node : topological_order(projection.graph))
