@@ -121,14 +121,19 @@ inline void check_pointer(const void* pointer, std::int64_t size, const char* na
                 message(name, " is null; it must hold ", size, " elements"));
 }
 
-// Sizes and pointers; `values` says whether v is read.
 template <class T>
-void check_shapes(const AttentionInput<T>& in, bool values) {
+void check_sizes(const AttentionInput<T>& in) {
   check_at_least(in.batch, 0, "batch");
   check_at_least(in.heads, 1, "heads");
   check_at_least(in.q_length, 0, "q_length");
   check_at_least(in.k_length, 0, "k_length");
   check_at_least(in.head_dim, 1, "head_dim");
+}
+
+// Sizes and pointers; `values` says whether v is read.
+template <class T>
+void check_shapes(const AttentionInput<T>& in, bool values) {
+  check_sizes(in);
   const std::int64_t width = checked_size(in.heads, in.head_dim, "heads x head_dim");
   const std::int64_t q_rows = checked_size(in.batch, in.q_length, "batch x q_length");
   const std::int64_t k_rows = checked_size(in.batch, in.k_length, "batch x k_length");

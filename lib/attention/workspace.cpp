@@ -19,11 +19,7 @@ namespace cape {
 
 template <class T>
 AttentionWorkspace attention_workspace(const AttentionInput<T>& in, int threads) {
-  check_at_least(in.batch, 0, "batch");
-  check_at_least(in.heads, 1, "heads");
-  check_at_least(in.q_length, 0, "q_length");
-  check_at_least(in.k_length, 0, "k_length");
-  check_at_least(in.head_dim, 1, "head_dim");
+  check_sizes(in);
   check_at_least(in.angle_heads, 1, "angle_heads");
   check_at_least(threads, 1, "threads");
   const Tiling<T> tiling(in.head_dim);
