@@ -136,10 +136,8 @@ cape_sensitivity <- function(x, tau = NULL, k = 1:4, lambda = c(0.01, 0.05, 0.1,
     }
     fits <- if (is.null(BPPARAM)) {
         lapply(seq_len(nrow(runs)), one)
-    } else if (requireNamespace("BiocParallel", quietly = TRUE)) {
-        BiocParallel::bplapply(seq_len(nrow(runs)), one, BPPARAM = BPPARAM)
     } else {
-        cape_error("'BPPARAM' is given, which needs package BiocParallel: install it, or leave it NULL")
+        BiocParallel::bplapply(seq_len(nrow(runs)), one, BPPARAM = BPPARAM)
     }
     out <- do.call(rbind, fits)
     rownames(out) <- NULL

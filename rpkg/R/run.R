@@ -9,6 +9,14 @@ run_seed <- function(seed) {
     as.integer(check_number(seed, "seed", 0, .Machine$integer.max, integer = TRUE))
 }
 
+# The code with R's random numbers started from the seed; afterwards R's stream is as it was.
+with_seed <- function(seed, code) {
+    old <- if (exists(".Random.seed", globalenv(), inherits = FALSE)) get(".Random.seed", globalenv())
+    on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else assign(".Random.seed", old, globalenv()))
+    set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
+    code
+}
+
 # NULL: as many as this process may use, by its affinity mask, OMP_NUM_THREADS and the cgroup's quota.
 run_threads <- function(num.threads) {
     if (is.null(num.threads)) {

@@ -193,11 +193,3 @@ learn_cells <- function(cells, table, param, seed) {
 }
 
 nonzero <- function(weight) ifelse(weight == 0, 1e-6, weight)
-
-# R's random numbers as they were.
-with_seed <- function(seed, code) {
-    old <- if (exists(".Random.seed", globalenv(), inherits = FALSE)) get(".Random.seed", globalenv())
-    on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else assign(".Random.seed", old, globalenv()))
-    set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
-    code
-}

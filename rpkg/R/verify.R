@@ -32,11 +32,10 @@ cape_verify_properties <- function(dims = 64L, draws = 1000L, sigma = c(0.1, 0.2
         cape_error("'sigma' is ", one_line(sigma), "; it must hold finite numbers that are not negative")
     }
     seed <- run_seed(seed)
-    old <- if (exists(".Random.seed", globalenv())) get(".Random.seed", globalenv())
-    on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv())
-        else assign(".Random.seed", old, globalenv()))
-    set.seed(seed)
+    with_seed(seed, verify_properties(dims, draws, sigma, repeats, study, seed, num.threads))
+}
 
+verify_properties <- function(dims, draws, sigma, repeats, study, seed, num.threads) {
     checks <- check_statements(dims, draws, seed)
     q <- stats::rnorm(2 * dims)
     k <- stats::rnorm(2 * dims)
