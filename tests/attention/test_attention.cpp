@@ -13,11 +13,16 @@
 #include <string>
 #include <vector>
 import cape;
+#include "attention/differences.hpp"
+#include "errors.hpp"
 
 namespace {
 
 using cape::AttentionInput;
 using cape::Status;
+using test::check_slopes;
+using test::error_of;
+using test::has;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
@@ -205,21 +210,6 @@ double distance(const std::vector<T>& a, const std::vector<double>& b) {
     largest = std::isnan(gap) ? infinity : std::max(largest, gap);
   }
   return largest;
-}
-
-template <class F>
-std::string error_of(Status status, F f) {
-  try {
-    f();
-  } catch (const cape::Error& e) {
-    BOOST_TEST(std::string(cape::status_name(e.code())) == std::string(cape::status_name(status)));
-    return e.what();
-  }
-  return "";
-}
-bool has(const std::string& text, std::initializer_list<const char*> parts) {
-  return std::ranges::all_of(
-      parts, [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
 // Random, with a third of the pairs shut out, and all keys for the first query.
@@ -497,18 +487,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
     };
     const Gradient<double> g = backward(p, d_out);
     const auto compare = [&](std::vector<double>& x, const std::vector<double>& analytic,
-                             const char* name) {
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        const double step = 1e-5, kept = x[i];
-        x[i] = kept + step;
-        const double above = loss();
-        x[i] = kept - step;
-        const double below = loss();
-        x[i] = kept;
-        BOOST_TEST_CONTEXT(name << "[" << i << "], k_length " << s.k)
-        BOOST_TEST(std::fabs((above - below) / (2 * step) - analytic[i]) < 2e-8);
-      }
-    };
+                             const char* name) { check_slopes(x, analytic, name, s.k, loss); };
     compare(p.q, g.q, "q");
     compare(p.k, g.k, "k");
     compare(p.v, g.v, "v");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 import cape;
-#include "dag/fails_with.hpp"
+#include "errors.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 import cape;
-#include "dag/fails_with.hpp"
+#include "errors.hpp"
 
 namespace {
 

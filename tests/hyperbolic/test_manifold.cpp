@@ -11,8 +11,10 @@
 #include <limits>
 #include <vector>
 import cape;
+#include "errors.hpp"
 
 using namespace cape;
+using test::fails_with;
 using Point = std::vector<double>;
 
 namespace {
@@ -114,15 +116,6 @@ Matrix rows(const std::vector<Point>& points) {
     for (std::int64_t k = 0; k < m.cols(); ++k)
       m(i, k) = points[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)];
   return m;
-}
-
-bool fails_with(Status code, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code() == code;
-  }
-  return false;
 }
 
 } // namespace

@@ -9,8 +9,10 @@
 #include <limits>
 #include <vector>
 import cape;
+#include "errors.hpp"
 
 using namespace cape;
+using test::fails_with;
 
 namespace {
 
@@ -190,15 +192,6 @@ EmbedOptions options_for(Objective objective, std::int64_t d) {
 double loss_at(const Digraph& graph, const Matrix& points, const EmbedOptions& o) {
   Run run;
   return embedding_loss(graph, points, o, nullptr, run);
-}
-
-bool fails_with(Status code, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code() == code;
-  }
-  return false;
 }
 
 // The gradient applied to a move of all points along geodesics, against a difference of fourth

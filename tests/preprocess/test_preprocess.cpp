@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 import cape;
+#include "errors.hpp"
 
 namespace {
 
@@ -18,6 +19,8 @@ using cape::Matrix;
 using cape::PreprocessOptions;
 using cape::SparseMatrix;
 using cape::Status;
+using test::error_of;
+using test::has;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
@@ -132,21 +135,6 @@ bool close(const Matrix& a, const Matrix& b) {
 bool same(const cape::Preprocessed& a, const cape::Preprocessed& b) {
   return a.x == b.x && a.cells == b.cells && a.features == b.features &&
          a.library_size == b.library_size;
-}
-
-template <class F>
-std::string error_of(Status status, F f) {
-  try {
-    f();
-  } catch (const cape::Error& e) {
-    BOOST_TEST(std::string(cape::status_name(e.code())) == std::string(cape::status_name(status)));
-    return e.what();
-  }
-  return "";
-}
-bool has(const std::string& text, std::initializer_list<const char*> parts) {
-  return std::ranges::all_of(
-      parts, [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
 constexpr PreprocessOptions no_filter{.min_features = 0, .min_cells = 0};

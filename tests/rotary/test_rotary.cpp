@@ -10,11 +10,14 @@
 #include <variant>
 #include <vector>
 import cape;
+#include "errors.hpp"
 
 namespace {
 
 using cape::Matrix;
 using std::numbers::pi;
+using test::error_of;
+using test::has;
 
 Matrix row(std::initializer_list<double> values) {
   Matrix m(1, static_cast<std::int64_t>(values.size()));
@@ -46,23 +49,6 @@ Draw draw(cape::Rng& rng) {
   const std::int64_t d = 1 + rng.integer(9);
   return {random_matrix(rng, 1, 2 * d, 3), random_matrix(rng, 1, 2 * d, 3),
           random_matrix(rng, 1, d, pi / 4), random_matrix(rng, 1, d, pi / 4)};
-}
-
-// The message of the cape::Error with this status that f throws; empty if it throws none.
-template <class F>
-std::string error_of(cape::Status status, F f) {
-  try {
-    f();
-  } catch (const cape::Error& e) {
-    BOOST_TEST(std::string(cape::status_name(e.code())) == std::string(cape::status_name(status)));
-    return e.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, std::initializer_list<const char*> parts) {
-  return std::ranges::all_of(
-      parts, [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
 } // namespace

@@ -9,8 +9,10 @@
 #include <numbers>
 #include <vector>
 import cape;
+#include "errors.hpp"
 
 using namespace cape;
+using test::fails_with;
 using Vec = std::vector<double>;
 
 namespace {
@@ -65,15 +67,6 @@ void for_draws(const std::function<void(Rng&, std::size_t)>& body) {
       Rng rng(17, {hash("theory"), d, static_cast<std::uint64_t>(i)});
       body(rng, d);
     }
-}
-
-bool fails_with(Status code, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code() == code;
-  }
-  return false;
 }
 
 MatrixView as_row(const Vec& v) {
