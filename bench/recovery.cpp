@@ -76,7 +76,7 @@ Matrix sizes(Matrix a) {
 
 // Edges that were kept by their t, then all others by their weights.
 Matrix ranks(const cape::Dag& dag) {
-  Matrix scores = sizes(dag.weights);
+  Matrix scores = sizes(to_matrix(dag.weights));
   const double largest = *std::max_element(scores.data(), scores.data() + scores.size());
   for (const cape::Edge& e : dag.graph.edges())
     scores(e.from, e.to) = largest + 1 + std::max(0.0, dag.statistic(e.from, e.to));
@@ -97,7 +97,7 @@ public:
     cape::Run run(seed);
     const cape::Dag dag = cape::learn_dag(x, options, run);
     if (dag.refined) record(refined_, dag.graph, ranks(dag));
-    record(plain_, cape::prune(dag, options.threshold).graph, sizes(dag.weights));
+    record(plain_, cape::prune(dag, options.threshold).graph, sizes(to_matrix(dag.weights)));
     start = processor_seconds();
     Matrix scaled = x;
     if (options.standardize)
@@ -209,7 +209,7 @@ void candidates() {
                     count < 0 ? "all columns" : "them",
                     static_cast<int>(cape::compare_graphs(dag.graph, truth).shd),
                     static_cast<int>(truth.edges().size()),
-                    cape::compare_scores(sizes(dag.weights), truth).auprc, seconds);
+                    cape::compare_scores(sizes(to_matrix(dag.weights)), truth).auprc, seconds);
         std::fflush(stdout);
       }
     }

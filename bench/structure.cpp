@@ -91,7 +91,7 @@ void epoch() {
   for (int repeat = 0; repeat < 3; ++repeat) {
     const double products = steps * products_seconds(nodes, 10);
     const double seconds = epoch_seconds(processor_seconds, x, 1, 1);
-    const cape::Matrix weights = fit(x, 1, cape::Refine::never, 1).weights;
+    const cape::Matrix weights = to_matrix(fit(x, 1, cape::Refine::never, 1).weights);
     cape::Matrix gradient;
     const double measure = time(processor_seconds, [&] {
       cape::acyclicity(weights, cape::Constraint::expm, &gradient);

@@ -25,6 +25,29 @@ const cape::Dag& learned(const cape_dag* dag) {
   return dag->dag;
 }
 
+const cape::SparseMatrix& statistic_of(const cape_dag* dag) {
+  if (!learned(dag).refined)
+    throw cape::Error(cape::Status::bad_state,
+                      "dag was not refined, so it has no t statistics; see dag.refine");
+  return dag->dag.statistic;
+}
+
+void copy_sparse(double* out, int64_t n_rows, int64_t n_cols, const cape::SparseMatrix& values) {
+  check_output(out, n_rows, n_cols, values.rows, values.cols);
+  std::fill_n(out, n_rows * n_cols, 0.0);
+  for (int64_t j = 0; j < n_cols; ++j)
+    for (auto e = static_cast<std::size_t>(values.offsets[static_cast<std::size_t>(j)]);
+         e < static_cast<std::size_t>(values.offsets[static_cast<std::size_t>(j) + 1]); ++e)
+      out[j * n_rows + values.indices[e]] = values.values[e];
+}
+
+void lend(cape_sparse_view* out, const cape::SparseMatrix& values) {
+  check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
+  write_struct(out, cape_sparse_view{0, values.values.data(), values.indices.data(),
+                                     values.offsets.data(), values.rows, values.cols,
+                                     CAPE_COL_MAJOR});
+}
+
 cape::Constraint constraint_of(const char* name) {
   cape::Options options;
   set_option(options, "dag.constraint", text(name, "constraint"));
@@ -158,20 +181,27 @@ cape_status cape_dag_adjacency(double* out, int64_t n_rows, int64_t n_cols, cons
 }
 
 cape_status cape_dag_weights(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
-  return guard([&] { copy_matrix(out, n_rows, n_cols, learned(dag).weights); });
+  return guard([&] { copy_sparse(out, n_rows, n_cols, learned(dag).weights); });
 }
 
 cape_status cape_dag_sign(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
-  return guard([&] { copy_matrix(out, n_rows, n_cols, learned(dag).sign); });
+  return guard([&] { copy_sparse(out, n_rows, n_cols, learned(dag).sign); });
 }
 
 cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
-  return guard([&] {
-    if (!learned(dag).refined)
-      throw cape::Error(cape::Status::bad_state,
-                        "dag was not refined, so it has no t statistics; see dag.refine");
-    copy_matrix(out, n_rows, n_cols, dag->dag.statistic);
-  });
+  return guard([&] { copy_sparse(out, n_rows, n_cols, statistic_of(dag)); });
+}
+
+cape_status cape_dag_weights_view(cape_sparse_view* out, const cape_dag* dag) {
+  return guard([&] { lend(out, learned(dag).weights); });
+}
+
+cape_status cape_dag_sign_view(cape_sparse_view* out, const cape_dag* dag) {
+  return guard([&] { lend(out, learned(dag).sign); });
+}
+
+cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag) {
+  return guard([&] { lend(out, statistic_of(dag)); });
 }
 
 cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag) {

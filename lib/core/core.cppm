@@ -136,7 +136,7 @@ struct SparseView {
   std::int64_t nonzeros() const { return outer() > 0 ? offsets[outer()] : 0; }
 };
 
-/// An owning sparse matrix in one of the two compressed forms.
+/// An owning sparse matrix in one of the two compressed forms; what is not stored is 0.
 struct SparseMatrix {
   std::vector<double> values;
   std::vector<std::int32_t> indices;
@@ -148,6 +148,11 @@ struct SparseMatrix {
   SparseView view() const {
     return {values.data(), indices.data(), offsets.data(), rows, cols, layout};
   }
+  operator SparseView() const { return view(); }
+  bool empty() const noexcept { return rows == 0 || cols == 0; }
+  /// Entry (i, j), which must lie inside. O(log of the entries of its column (row)).
+  double operator()(std::int64_t i, std::int64_t j) const;
+  bool operator==(const SparseMatrix&) const = default;
 };
 
 /// Throw unless a view is usable: dimensions not negative, their product representable, data not
@@ -161,8 +166,16 @@ void check_view(const SparseView& view, std::string_view name);
 /// Throw Error(invalid_argument) with the place of the first NaN or infinity and their count.
 void check_finite(const MatrixView& view, std::string_view name);
 
+/// The same for the entries of a sparse view.
+void check_finite(const SparseView& view, std::string_view name);
+
 /// A column-major copy of a view.
 Matrix to_matrix(const MatrixView& view);
+/// The same of a sparse view. Error(out_of_memory) if rows x cols numbers do not fit.
+Matrix to_matrix(const SparseView& view);
+/// The entries of a view that are not zero, compressed along its own layout. Error(invalid_argument)
+/// unless both sides are below 2^31.
+SparseMatrix to_sparse(const MatrixView& view);
 
 // --------------------------------------------------------------------------------------- options
 

@@ -1,8 +1,11 @@
 module;
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 module cape.core;
 
 namespace cape {
@@ -30,6 +33,29 @@ void check_dense(const BasicMatrixView<T>& view, std::string_view name) {
                                           " elements; ld must be at least that");
   checked_size(view.ld, by_column ? view.cols : view.rows, name);
 }
+
+// The values that are not finite: how many, and the first.
+struct NotFinite {
+  std::int64_t count = 0, row = 0, column = 0;
+  double value = 0;
+
+  void look(double v, std::int64_t i, std::int64_t j) {
+    if (std::isfinite(v) || count++ > 0) return;
+    value = v;
+    row = i;
+    column = j;
+  }
+  void refuse(std::string_view name) const {
+    if (count == 0) return;
+    throw Error(Status::invalid_argument, std::string(name) + " has " + std::to_string(count) +
+                                              " value(s) that are not finite; the first is " +
+                                              (std::isnan(value) ? "NaN"
+                                               : value > 0       ? "Inf"
+                                                                 : "-Inf") +
+                                              " at row " + std::to_string(row + 1) + ", column " +
+                                              std::to_string(column + 1) + " (counted from 1)");
+  }
+};
 
 } // namespace
 
@@ -71,24 +97,27 @@ void check_view(const SparseView& view, std::string_view name) {
 }
 
 void check_finite(const MatrixView& view, std::string_view name) {
-  std::int64_t count = 0, first_row = 0, first_col = 0;
-  double first = 0;
+  NotFinite found;
   for (std::int64_t j = 0; j < view.cols; ++j)
-    for (std::int64_t i = 0; i < view.rows; ++i)
-      if (!std::isfinite(view(i, j)) && count++ == 0) {
-        first_row = i;
-        first_col = j;
-        first = view(i, j);
-      }
-  if (count > 0)
-    throw Error(Status::invalid_argument, std::string(name) + " has " + std::to_string(count) +
-                                              " value(s) that are not finite; the first is " +
-                                              (std::isnan(first) ? "NaN"
-                                               : first > 0       ? "Inf"
-                                                                 : "-Inf") +
-                                              " at row " + std::to_string(first_row + 1) +
-                                              ", column " + std::to_string(first_col + 1) +
-                                              " (counted from 1)");
+    for (std::int64_t i = 0; i < view.rows; ++i) found.look(view(i, j), i, j);
+  found.refuse(name);
+}
+
+void check_finite(const SparseView& view, std::string_view name) {
+  NotFinite found;
+  const bool by_column = view.layout == Layout::col_major;
+  for (std::int64_t o = 0; o < view.outer(); ++o)
+    for (std::int64_t e = view.offsets[o]; e < view.offsets[o + 1]; ++e)
+      found.look(view.values[e], by_column ? view.indices[e] : o, by_column ? o : view.indices[e]);
+  found.refuse(name);
+}
+
+double SparseMatrix::operator()(std::int64_t i, std::int64_t j) const {
+  const auto outer = static_cast<std::size_t>(layout == Layout::col_major ? j : i);
+  const auto inner = static_cast<std::int32_t>(layout == Layout::col_major ? i : j);
+  const auto first = indices.begin() + offsets[outer], last = indices.begin() + offsets[outer + 1];
+  const auto at = std::lower_bound(first, last, inner);
+  return at == last || *at != inner ? 0 : values[static_cast<std::size_t>(at - indices.begin())];
 }
 
 Matrix to_matrix(const MatrixView& view) {
@@ -96,6 +125,44 @@ Matrix to_matrix(const MatrixView& view) {
   for (std::int64_t j = 0; j < view.cols; ++j)
     for (std::int64_t i = 0; i < view.rows; ++i) out(i, j) = view(i, j);
   return out;
+}
+
+Matrix to_matrix(const SparseView& view) {
+  check_memory(8 * static_cast<double>(view.rows) * static_cast<double>(view.cols),
+               "a dense matrix of " + std::to_string(view.rows) + " x " +
+                   std::to_string(view.cols));
+  Matrix out(view.rows, view.cols);
+  const bool by_column = view.layout == Layout::col_major;
+  for (std::int64_t o = 0; o < view.outer(); ++o)
+    for (std::int64_t e = view.offsets[o]; e < view.offsets[o + 1]; ++e)
+      (by_column ? out(view.indices[e], o) : out(o, view.indices[e])) = view.values[e];
+  return out;
+}
+
+SparseMatrix to_sparse(const MatrixView& view) {
+  const bool by_column = view.layout == Layout::col_major;
+  const std::int64_t outer = by_column ? view.cols : view.rows,
+                     inner = by_column ? view.rows : view.cols;
+  if (std::max(inner, outer) > std::numeric_limits<std::int32_t>::max())
+    throw Error(Status::invalid_argument,
+                "a matrix has a side of " + std::to_string(std::max(inner, outer)) +
+                    "; compressed, it must be below 2^31");
+  SparseMatrix sparse;
+  sparse.rows = view.rows;
+  sparse.cols = view.cols;
+  sparse.layout = view.layout;
+  sparse.offsets.reserve(static_cast<std::size_t>(outer) + 1);
+  sparse.offsets.push_back(0);
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (std::int64_t i = 0; i < inner; ++i) {
+      const double value = by_column ? view(i, o) : view(o, i);
+      if (value == 0) continue;
+      sparse.values.push_back(value);
+      sparse.indices.push_back(static_cast<std::int32_t>(i));
+    }
+    sparse.offsets.push_back(std::ssize(sparse.values));
+  }
+  return sparse;
 }
 
 } // namespace cape

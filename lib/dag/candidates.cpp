@@ -49,8 +49,8 @@ arma::fmat unit_columns(const MatrixView& x, bool distances, Run& run) {
 // The screening of learn_dag(): see candidate_causes().
 class Screening {
 public:
-  Screening(const MatrixView& x, const Matrix& factor, std::int64_t count, Run& run)
-      : factor_(factor), run_(run), plain_(unit_columns(x, false, run)),
+  Screening(const MatrixView& x, const EdgeFactors& known, std::int64_t count, Run& run)
+      : known_(known), run_(run), plain_(unit_columns(x, false, run)),
         distance_(unit_columns(x, true, run)), residual_(plain_), causes_(count, x.cols) {}
 
   Causes operator()() {
@@ -71,7 +71,7 @@ private:
   void choose(std::vector<float>& score, std::int64_t j, std::int64_t known, std::int64_t target);
   void explain(std::int64_t j, std::int64_t known);
 
-  const Matrix& factor_;
+  const EdgeFactors& known_;
   Run& run_;
   arma::fmat plain_, distance_, residual_;
   Causes causes_;
@@ -111,12 +111,13 @@ void Screening::add(std::int64_t known, std::int64_t target) {
 void Screening::choose(std::vector<float>& score, std::int64_t j, std::int64_t known,
                        std::int64_t target) {
   constexpr float never = -std::numeric_limits<float>::infinity();
-  if (!factor_.empty())
+  if (!known_.empty()) {
+    const std::vector<double> factor = known_.causes_of(j);
     for (std::size_t i = 0; i < score.size(); ++i) {
-      const double f = factor_(static_cast<std::int64_t>(i), j);
-      if (std::isinf(f)) score[i] -= 2; // associations are at most 1
-      if (f == 0) score[i] += 2;
+      if (std::isinf(factor[i])) score[i] -= 2; // associations are at most 1
+      if (factor[i] == 0) score[i] += 2;
     }
+  }
   score[static_cast<std::size_t>(j)] = never;
   std::int64_t* causes = causes_.column(j);
   for (std::int64_t c = 0; c < known; ++c) score[static_cast<std::size_t>(causes[c])] = never;
@@ -158,8 +159,8 @@ std::int64_t input_count(std::int64_t features, const DagOptions& options) {
   return options.candidates;
 }
 
-Causes screen(const MatrixView& x, const Matrix& factor, std::int64_t count, Run& run) {
-  return Screening(x, factor, count, run)();
+Causes screen(const MatrixView& x, const EdgeFactors& known, std::int64_t count, Run& run) {
+  return Screening(x, known, count, run)();
 }
 
 double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run) {
@@ -230,7 +231,7 @@ BasicMatrix<std::int64_t> candidate_causes(const MatrixView& x, std::int64_t cou
     throw Error(Status::invalid_argument, "count is " + std::to_string(count) +
                                               "; it must lie in [1, " + std::to_string(x.cols) +
                                               ")");
-  return sem::screen(x, Matrix(), count, run);
+  return sem::screen(x, EdgeFactors(), count, run);
 }
 
 } // namespace cape

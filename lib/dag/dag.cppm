@@ -109,11 +109,12 @@ struct DagEpoch {
 };
 
 struct Dag {
-  Matrix weights;   ///< M x M, before pruning; zero diagonal. Model G: norms (>= 0); linear and
-                    ///< paper: signed
-  Matrix sign;      ///< M x M in {-1, 0, 1}: direction in which the effect moves with the cause
-  Matrix statistic; ///< M x M t statistics of the refinement (0 where not tested); empty if not
-                    ///< refined
+  // M x M, by columns; zeros, which are most of their entries, are not stored.
+  SparseMatrix weights;   ///< before pruning; zero diagonal. Model G: norms (>= 0); linear and paper:
+                          ///< signed
+  SparseMatrix sign;      ///< -1 or 1: direction in which the effect moves with the cause
+  SparseMatrix statistic; ///< t statistics of the refinement (0 where not tested); empty if not
+                          ///< refined
   /// What is returned as the DAG: pruned or refined, acyclic. Edge weights are `weights`, signed by
   /// `sign`; an edge that the refinement or the user's knowledge keeps against a smaller weight
   /// gets the threshold
@@ -249,6 +250,34 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_v
 } // namespace cape
 
 // Not exported: what the implementation units of this stage share.
+namespace cape {
+
+/// Knowledge as factors of lambda: infinite where there can be no edge, 0 where there must be one.
+/// Answers by effect, so that no M x M matrix is needed.
+class EdgeFactors {
+public:
+  /// Nothing is known.
+  EdgeFactors() = default;
+  /// Of these columns of a table, numbered by their place in the list. The knowledge went through
+  /// check() and outlives this. Error(invalid_argument) for required edges that are excluded or
+  /// have a cycle.
+  EdgeFactors(const Knowledge& knowledge, std::int64_t table_columns,
+              std::span<const std::int64_t> columns);
+  bool empty() const noexcept { return knowledge_ == nullptr; } ///< all factors are 1
+  /// The factors of all causes of an effect. Not of an empty one. O(M).
+  std::vector<double> causes_of(std::int64_t effect) const;
+
+private:
+  std::vector<double> allowed_causes_of(std::int64_t effect) const;
+  void check_required() const;
+  const Knowledge* knowledge_ = nullptr;
+  std::vector<std::int64_t> columns_, tier_;
+  std::vector<char> is_cause_, is_effect_;
+  std::vector<Edge> forbidden_, required_; ///< by rising effect
+};
+
+} // namespace cape
+
 namespace cape::sem {
 
 /// The rows that one step of the optimiser sees.
@@ -319,9 +348,8 @@ double column_score(double* z, std::int64_t rows, const double* weight, bool une
 /// Inputs that an effect of this model has: the candidates of the options, or all features.
 std::int64_t input_count(std::int64_t features, const DagOptions& options);
 /// The `count` columns most associated with each column of a centred table, see candidate_causes().
-/// factor: see augmented_lagrangian(), on all pairs; what it requires is chosen first, what it
-/// excludes last.
-Causes screen(const MatrixView& x, const Matrix& factor, std::int64_t count, Run& run);
+/// What `known` requires is chosen first, what it excludes last.
+Causes screen(const MatrixView& x, const EdgeFactors& known, std::int64_t count, Run& run);
 
 /// tr exp(S) - M and its gradient exp(S)^T for S >= 0 on a sparse pattern: entry (c, j) of s and
 /// gradient (inputs x features) belongs to the edge causes(c, j) -> j. Blocks of rows of exp(S) are
@@ -390,9 +418,9 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
 
 namespace cape {
 
-/// Knowledge as factors of lambda (M x M): infinite where there can be no edge, 0 where there must
-/// be one; empty if nothing is known. The errors of learn_dag().
-Matrix penalty_factors(const Knowledge& knowledge, std::int64_t columns);
+/// The errors of learn_dag() for knowledge of a table of so many columns, but those of the required
+/// edges together with the rest, which are EdgeFactors'.
+void check(const Knowledge& knowledge, std::int64_t columns);
 
 /// learn_dag() with or without a checkpoint.
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,

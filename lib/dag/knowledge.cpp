@@ -8,9 +8,11 @@ module;
 #include <limits>
 #include <map>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 module cape.dag;
 
@@ -40,6 +42,108 @@ void check_length(std::int64_t length, std::int64_t expected, std::string_view w
                 message(what, " has ", length, " values; it must have ", expected, " or none"));
 }
 
+bool knows_nothing(const Knowledge& k) {
+  return k.required.empty() && k.forbidden.empty() && k.tier.empty() && k.roots.empty() &&
+         k.leaves.empty() && k.regulators.empty() && k.penalty.empty();
+}
+
+void check_penalty(const Matrix& penalty, std::int64_t columns) {
+  if (penalty.empty()) return;
+  if (penalty.rows() != columns || penalty.cols() != columns)
+    throw Error(Status::dim_mismatch,
+                message("penalty is ", penalty.rows(), " x ", penalty.cols(), "; it must be ",
+                        columns, " x ", columns, " or empty"));
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = 0; i < columns; ++i)
+      if (!(penalty(i, j) >= 0) || !std::isfinite(penalty(i, j)))
+        refuse(message("penalty is ", penalty(i, j), " at row ", i + 1, ", column ", j + 1,
+                       " (counted from 1); it must be finite and not negative"));
+}
+
+// The edges between columns of the table, by their numbers there, sorted by effect.
+std::vector<Edge> edges_between(const std::vector<Edge>& edges,
+                                const std::vector<std::int64_t>& number) {
+  std::vector<Edge> between;
+  for (const Edge& e : edges) {
+    const std::int64_t from = number[static_cast<std::size_t>(e.from)],
+                       to = number[static_cast<std::size_t>(e.to)];
+    if (from >= 0 && to >= 0) between.push_back({from, to, 0});
+  }
+  std::ranges::sort(between, {}, &Edge::to);
+  return between;
+}
+
+} // namespace
+
+EdgeFactors::EdgeFactors(const Knowledge& k, std::int64_t table_columns,
+                         std::span<const std::int64_t> columns) {
+  if (knows_nothing(k)) return;
+  knowledge_ = &k;
+  columns_.assign(columns.begin(), columns.end());
+  std::vector<std::int64_t> number(static_cast<std::size_t>(table_columns), -1);
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    number[static_cast<std::size_t>(columns[c])] = static_cast<std::int64_t>(c);
+  const auto mark = [&number](const std::vector<std::int64_t>& of, std::vector<char>& flags,
+                              char value) {
+    for (const std::int64_t j : of)
+      if (const std::int64_t c = number[static_cast<std::size_t>(j)]; c >= 0)
+        flags[static_cast<std::size_t>(c)] = value;
+  };
+  is_cause_.assign(columns.size(), k.regulators.empty());
+  mark(k.regulators, is_cause_, 1);
+  mark(k.leaves, is_cause_, 0);
+  is_effect_.assign(columns.size(), 1);
+  mark(k.roots, is_effect_, 0);
+  for (const std::int64_t j : columns)
+    tier_.push_back(k.tier.empty() ? -1 : k.tier[static_cast<std::size_t>(j)]);
+  forbidden_ = edges_between(k.forbidden, number);
+  required_ = edges_between(k.required, number);
+  check_required();
+}
+
+// The factors without what is required.
+std::vector<double> EdgeFactors::allowed_causes_of(std::int64_t effect) const {
+  std::vector<double> factor(columns_.size(), excluded);
+  const auto j = static_cast<std::size_t>(effect);
+  const Matrix& penalty = knowledge_->penalty;
+  if (is_effect_[j])
+    for (std::size_t i = 0; i < factor.size(); ++i) {
+      const bool backwards = tier_[i] >= 0 && tier_[j] >= 0 && tier_[i] > tier_[j];
+      if (!is_cause_[i] || backwards) continue;
+      // 0 is kept for required edges.
+      factor[i] = penalty.empty() ? 1
+                                  : std::max(penalty(columns_[i], columns_[j]),
+                                             std::numeric_limits<double>::min());
+    }
+  for (const Edge& e : std::ranges::equal_range(forbidden_, effect, {}, &Edge::to))
+    factor[static_cast<std::size_t>(e.from)] = excluded;
+  return factor;
+}
+
+std::vector<double> EdgeFactors::causes_of(std::int64_t effect) const {
+  std::vector<double> factor = allowed_causes_of(effect);
+  for (const Edge& e : std::ranges::equal_range(required_, effect, {}, &Edge::to))
+    factor[static_cast<std::size_t>(e.from)] = 0;
+  return factor;
+}
+
+void EdgeFactors::check_required() const {
+  std::vector<double> factor;
+  std::int64_t effect = -1;
+  for (const Edge& e : required_) {
+    if (e.to != effect) factor = allowed_causes_of(effect = e.to);
+    if (std::isinf(factor[static_cast<std::size_t>(e.from)]))
+      refuse(message("the edge from column ", columns_[static_cast<std::size_t>(e.from)] + 1,
+                     " to column ", columns_[static_cast<std::size_t>(e.to)] + 1,
+                     " (counted from 1) is required, but forbidden, tier, roots, leaves or "
+                     "regulators exclude it"));
+  }
+  std::vector<Edge> edges = required_;
+  for (Edge& e : edges) e.weight = 1;
+  if (!is_acyclic(Digraph(std::ssize(columns_), std::move(edges))))
+    refuse("the required edges have a cycle; the graph of causes has none");
+}
+
 void check(const Knowledge& k, std::int64_t columns) {
   check_edges(k.required, columns, "required");
   check_edges(k.forbidden, columns, "forbidden");
@@ -47,60 +151,7 @@ void check(const Knowledge& k, std::int64_t columns) {
   for (const std::int64_t j : k.roots) check_number(j, columns, "roots");
   for (const std::int64_t j : k.leaves) check_number(j, columns, "leaves");
   for (const std::int64_t j : k.regulators) check_number(j, columns, "regulators");
-  if (k.penalty.empty()) return;
-  if (k.penalty.rows() != columns || k.penalty.cols() != columns)
-    throw Error(Status::dim_mismatch,
-                message("penalty is ", k.penalty.rows(), " x ", k.penalty.cols(), "; it must be ",
-                        columns, " x ", columns, " or empty"));
-  for (std::int64_t j = 0; j < columns; ++j)
-    for (std::int64_t i = 0; i < columns; ++i)
-      if (!(k.penalty(i, j) >= 0) || !std::isfinite(k.penalty(i, j)))
-        refuse(message("penalty is ", k.penalty(i, j), " at row ", i + 1, ", column ", j + 1,
-                       " (counted from 1); it must be finite and not negative"));
-}
-
-bool knows_nothing(const Knowledge& k) {
-  return k.required.empty() && k.forbidden.empty() && k.tier.empty() && k.roots.empty() &&
-         k.leaves.empty() && k.regulators.empty() && k.penalty.empty();
-}
-
-} // namespace
-
-Matrix penalty_factors(const Knowledge& k, std::int64_t columns) {
-  check(k, columns);
-  if (knows_nothing(k)) return {};
-  Matrix factor(columns, columns);
-  std::vector<char> is_regulator(static_cast<std::size_t>(columns), k.regulators.empty());
-  for (const std::int64_t j : k.regulators) is_regulator[static_cast<std::size_t>(j)] = 1;
-  for (std::int64_t j = 0; j < columns; ++j)
-    for (std::int64_t i = 0; i < columns; ++i) {
-      const std::int64_t from = k.tier.empty() ? -1 : k.tier[static_cast<std::size_t>(i)];
-      const std::int64_t to = k.tier.empty() ? -1 : k.tier[static_cast<std::size_t>(j)];
-      const bool backwards = from >= 0 && to >= 0 && from > to;
-      const bool allowed = is_regulator[static_cast<std::size_t>(i)] && !backwards;
-      // 0 is kept for required edges.
-      const double penalty =
-          k.penalty.empty() ? 1 : std::max(k.penalty(i, j), std::numeric_limits<double>::min());
-      factor(i, j) = allowed ? penalty : excluded;
-    }
-  for (const std::int64_t j : k.roots)
-    for (std::int64_t i = 0; i < columns; ++i) factor(i, j) = excluded;
-  for (const std::int64_t i : k.leaves)
-    for (std::int64_t j = 0; j < columns; ++j) factor(i, j) = excluded;
-  for (const Edge& e : k.forbidden) factor(e.from, e.to) = excluded;
-
-  for (const Edge& e : k.required) {
-    if (std::isinf(factor(e.from, e.to)))
-      refuse(message("the edge from column ", e.from + 1, " to column ", e.to + 1,
-                     " (counted from 1) is required, but forbidden, tier, roots, leaves or "
-                     "regulators exclude it"));
-    factor(e.from, e.to) = 0;
-  }
-  std::vector<Edge> required = k.required;
-  for (Edge& e : required) e.weight = 1;
-  if (!is_acyclic(Digraph(columns, std::move(required))))
-    refuse("the required edges have a cycle; the graph of causes has none");
-  return factor;
+  check_penalty(k.penalty, columns);
 }
 
 void check(const Design& design, std::int64_t rows, std::int64_t columns) {

@@ -109,50 +109,66 @@ Table prepare(const MatrixView& x, const Matrix& weight, const DagOptions& optio
                 "x needs at least 2 features with variance and 10 observations; got " +
                     std::to_string(count) + " and " + std::to_string(x.rows));
 
-  Matrix values(x.rows, count);
-  for (std::int64_t c = 0; c < count; ++c) {
-    const std::int64_t j = varying[static_cast<std::size_t>(c)];
+  // Column j of x as it is learned from.
+  const auto prepared = [&](std::int64_t j, double* out) {
     const double center = dag.center[static_cast<std::size_t>(j)];
     const double scale = dag.scale[static_cast<std::size_t>(j)];
     for (std::int64_t i = 0; i < x.rows; ++i) {
       const double v = std::isnan(x(i, j)) ? 0 : (x(i, j) - center) / scale;
-      values(i, c) = options.standardize ? to_grid(v) : v;
+      out[i] = options.standardize ? to_grid(v) : v;
     }
-  }
-
+  };
+  std::vector<double> values(static_cast<std::size_t>(x.rows));
   std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
-  for (std::int64_t c = 0; c < count; ++c)
-    keys.emplace_back(hash(std::span(values.column(c), static_cast<std::size_t>(x.rows))), c);
+  for (const std::int64_t j : varying) {
+    prepared(j, values.data());
+    keys.emplace_back(hash(values), j);
+  }
   std::ranges::sort(keys);
   Table table{Matrix(x.rows, count), weight.empty() ? Matrix() : Matrix(x.rows, count), {}};
   for (std::int64_t c = 0; c < count; ++c) {
-    const std::int64_t source = keys[static_cast<std::size_t>(c)].second;
-    std::copy_n(values.column(source), x.rows, table.x.column(c));
-    const std::int64_t column = varying[static_cast<std::size_t>(source)];
-    if (!weight.empty()) std::copy_n(weight.column(column), x.rows, table.weight.column(c));
-    table.columns.push_back(column);
+    const std::int64_t j = keys[static_cast<std::size_t>(c)].second;
+    prepared(j, table.x.column(c));
+    if (!weight.empty()) std::copy_n(weight.column(j), x.rows, table.weight.column(c));
+    table.columns.push_back(j);
   }
   return table;
 }
 
+// Columns x_i and x_j of length 1 with 1 - |r| < 1e-10 are apart, or x_i and -x_j are, by less than
+// 1.5e-5, and so their projections on a random direction by 1.5e-5 times a normal number at most:
+// only neighbours among the sizes of the projections need to be compared. O(N M + M log M) where
+// few are collinear.
 std::vector<Edge> collinear_pairs(const Table& table, Run& run) {
-  const auto n = static_cast<arma::uword>(table.x.rows()),
-             m = static_cast<arma::uword>(table.x.cols());
-  arma::mat x(const_cast<double*>(table.x.data()), n, m, true);
-  x = arma::normalise(x);
-  constexpr arma::uword block = 256; // columns whose correlations are held at a time
+  constexpr double collinear = 1e-10, near = 1.5e-4;
+  const std::int64_t n = table.x.rows(), m = table.x.cols();
+  std::vector<double> direction(static_cast<std::size_t>(n));
+  Rng rng(0, {hash("dag.collinear")});
+  for (double& v : direction) v = rng.normal();
+  const auto product = [n](const double* a, const double* b) {
+    return std::inner_product(a, a + n, b, 0.0);
+  };
+  std::vector<double> length(static_cast<std::size_t>(m));
+  std::vector<std::pair<double, std::int64_t>> projections(length.size());
+  run.parallel_for(m, [&](std::int64_t j) {
+    const double* x = table.x.column(j);
+    const auto at = static_cast<std::size_t>(j);
+    length[at] = std::sqrt(product(x, x));
+    projections[at] = {std::fabs(product(x, direction.data())) / length[at], j};
+  });
+  std::ranges::sort(projections);
+
   std::vector<Edge> pairs;
-  for (arma::uword first = 0; first < m; first += block) {
-    const arma::uword last = std::min(m, first + block) - 1;
-    const arma::mat correlation = x.cols(0, last).t() * x.cols(first, last);
-    for (arma::uword j = first; j <= last; ++j)
-      for (arma::uword i = 0; i < j; ++i)
-        if (const double r = correlation(i, j - first); 1 - std::fabs(r) < 1e-10) {
-          const auto [from, to] = std::minmax(table.columns[i], table.columns[j]);
-          pairs.push_back({from, to, r > 0 ? 1.0 : -1.0});
-        }
-    run.poll();
-  }
+  for (auto a = projections.begin(); a != projections.end(); ++a, run.poll())
+    for (auto b = a + 1; b != projections.end() && b->first - a->first < near; ++b) {
+      const double r = product(table.x.column(a->second), table.x.column(b->second)) /
+                       (length[static_cast<std::size_t>(a->second)] *
+                        length[static_cast<std::size_t>(b->second)]);
+      if (1 - std::fabs(r) >= collinear) continue;
+      const auto [from, to] = std::minmax(table.columns[static_cast<std::size_t>(a->second)],
+                                          table.columns[static_cast<std::size_t>(b->second)]);
+      pairs.push_back({from, to, r > 0 ? 1.0 : -1.0});
+    }
   std::ranges::sort(pairs, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
   return pairs;
 }
@@ -188,34 +204,55 @@ Matrix adjacency(const sem::Model& model, const std::vector<double>& parameters)
 }
 
 // Entry (c, j) of a packed matrix belongs to column causes(c, j); without causes it is full.
-Matrix unpack(Matrix packed, const sem::Causes& causes) {
-  if (causes.empty()) return packed;
+std::int64_t cause(const sem::Causes& causes, std::int64_t c, std::int64_t j) {
+  return causes.empty() ? c : causes(c, j);
+}
+Matrix unpack(const Matrix& packed, const sem::Causes& causes) {
   Matrix full(packed.cols(), packed.cols());
   for (std::int64_t j = 0; j < packed.cols(); ++j)
-    for (std::int64_t c = 0; c < packed.rows(); ++c) full(causes(c, j), j) = packed(c, j);
+    for (std::int64_t c = 0; c < packed.rows(); ++c) full(cause(causes, c, j), j) = packed(c, j);
   return full;
 }
-Matrix pack(Matrix full, const sem::Causes& causes) {
-  if (causes.empty() || full.empty()) return full;
-  Matrix packed(causes.rows(), causes.cols());
-  for (std::int64_t j = 0; j < packed.cols(); ++j)
-    for (std::int64_t c = 0; c < packed.rows(); ++c) packed(c, j) = full(causes(c, j), j);
+Matrix pack(const EdgeFactors& known, const sem::Causes& causes, std::int64_t inputs,
+            std::int64_t features) {
+  if (known.empty()) return {};
+  Matrix packed(inputs, features);
+  for (std::int64_t j = 0; j < features; ++j) {
+    const std::vector<double> factor = known.causes_of(j);
+    for (std::int64_t c = 0; c < inputs; ++c)
+      packed(c, j) = factor[static_cast<std::size_t>(cause(causes, c, j))];
+  }
   return packed;
 }
 
-// Back to the numbers of the caller's columns; what was left out gets 0.
-Matrix scatter(const Matrix& a, const std::vector<std::int64_t>& columns, std::int64_t size) {
-  Matrix out(size, size);
-  for (std::int64_t j = 0; j < a.cols(); ++j)
-    for (std::int64_t i = 0; i < a.rows(); ++i)
-      out(columns[static_cast<std::size_t>(i)], columns[static_cast<std::size_t>(j)]) = a(i, j);
+// Back to the numbers of the caller's columns; what was left out is 0.
+SparseMatrix scatter(const Matrix& packed, const sem::Causes& causes,
+                     const std::vector<std::int64_t>& columns, std::int64_t size) {
+  std::vector<std::vector<std::pair<std::int32_t, double>>> entries(static_cast<std::size_t>(size));
+  for (std::int64_t j = 0; j < packed.cols(); ++j) {
+    auto& column = entries[static_cast<std::size_t>(columns[static_cast<std::size_t>(j)])];
+    for (std::int64_t c = 0; c < packed.rows(); ++c)
+      if (packed(c, j) != 0)
+        column.emplace_back(columns[static_cast<std::size_t>(cause(causes, c, j))], packed(c, j));
+    std::ranges::sort(column);
+  }
+  SparseMatrix out;
+  out.rows = out.cols = size;
+  out.offsets.push_back(0);
+  for (const auto& column : entries) {
+    for (const auto& [row, value] : column) {
+      out.indices.push_back(row);
+      out.values.push_back(value);
+    }
+    out.offsets.push_back(std::ssize(out.values));
+  }
   return out;
 }
 
 void keep_refined(const Refinement& refinement, const Table& table, Dag& dag) {
-  const std::int64_t m = dag.weights.rows();
+  const std::int64_t m = dag.weights.rows;
   dag.refined = true;
-  dag.statistic = scatter(refinement.statistic, table.columns, m);
+  dag.statistic = scatter(refinement.statistic, {}, table.columns, m);
   std::vector<Edge> edges;
   dag.effective_threshold =
       refinement.kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
@@ -289,29 +326,21 @@ double training_bytes(std::int64_t rows, std::int64_t columns, const DagOptions&
   return 8 * (2 * static_cast<double>(rows) * m + 4 * units * m * inputs + matrices * m * m);
 }
 
-// The part of factors that belongs to the columns of the table. A required edge cannot be honoured
-// in a column without variance.
-Matrix factors_of(const Table& table, const Matrix& factor, const Dag& dag) {
+// A required edge cannot be honoured in a column without variance.
+void check_required(const Dag& dag) {
   for (const Edge& e : dag.required)
     for (const std::int64_t j : {e.from, e.to})
       if (std::ranges::find(dag.constant, j) != dag.constant.end())
         throw Error(Status::invalid_argument,
                     "column " + std::to_string(j + 1) +
                         " (counted from 1) has a required edge but no variance");
-  if (factor.empty()) return {};
-  const auto m = std::ssize(table.columns);
-  Matrix part(m, m);
-  for (std::int64_t j = 0; j < m; ++j)
-    for (std::int64_t i = 0; i < m; ++i)
-      part(i, j) = factor(table.columns[static_cast<std::size_t>(i)],
-                          table.columns[static_cast<std::size_t>(j)]);
-  return part;
 }
 
 // Of all that the training depends on.
-std::uint64_t fit_id(const Table& table, const Matrix& factor, DagOptions options,
-                     std::uint64_t seed) {
+std::uint64_t fit_id(const Table& table, const sem::Causes& causes, const Matrix& factor,
+                     DagOptions options, std::uint64_t seed) {
   std::string text = std::to_string(seed);
+  for (std::int64_t c = 0; c < causes.size(); ++c) text += " " + std::to_string(causes.data()[c]);
   for (const Matrix* m : {&table.x, &table.weight, &factor}) {
     const std::span values(m->data(), static_cast<std::size_t>(m->size()));
     text += " " + std::to_string(m->rows()) + " " + std::to_string(hash(values));
@@ -353,7 +382,7 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
                 "x needs at least 2 features with variance and 10 observations; got " +
                     std::to_string(x_in.cols) + " and " + std::to_string(x_in.rows));
   const bool any_missing = check_values(x_in, options.missing);
-  const Matrix all_factors = penalty_factors(knowledge, x_in.cols);
+  check(knowledge, x_in.cols);
   check(design, x_in.rows, x_in.cols);
 
   const Matrix centered = design.batch.empty() ? Matrix() : center_batches(x_in, design);
@@ -362,7 +391,8 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   Dag dag;
   dag.required = knowledge.required;
   const Table table = prepare(x, weight, options, dag);
-  const Matrix factor = factors_of(table, all_factors, dag);
+  check_required(dag);
+  const EdgeFactors known(knowledge, x.cols, table.columns);
   dag.collinear = collinear_pairs(table, run);
   dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols())
                                           : options.lambda;
@@ -371,20 +401,20 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
                "learning a graph of " + std::to_string(table.x.cols()) + " features");
   const std::int64_t inputs = sem::input_count(table.x.cols(), options);
   sem::Causes causes;
-  if (inputs < table.x.cols()) causes = sem::screen(table.x, factor, inputs, run);
+  if (inputs < table.x.cols()) causes = sem::screen(table.x, known, inputs, run);
+  const Matrix factor = pack(known, causes, inputs, table.x.cols());
   const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), causes, options);
-  if (checkpoint) claim(*checkpoint, fit_id(table, factor, options, run.seed()));
-  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda,
-                                                pack(factor, causes), options, run, checkpoint);
-  const Matrix weights = unpack(adjacency(*model, fit.parameters), causes);
+  if (checkpoint) claim(*checkpoint, fit_id(table, causes, factor, options, run.seed()));
+  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, factor, options,
+                                                run, checkpoint);
+  const Matrix weights = adjacency(*model, fit.parameters);
   Matrix sign(inputs, table.x.cols());
   model->edge_signs(table.batch(), fit.parameters.data(), sign, run);
-  sign = unpack(std::move(sign), causes);
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= options.h_tolerance;
-  dag.weights = scatter(weights, table.columns, x.cols);
-  dag.sign = scatter(sign, table.columns, x.cols);
+  dag.weights = scatter(weights, causes, table.columns, x.cols);
+  dag.sign = scatter(sign, causes, table.columns, x.cols);
 
   std::vector<std::int64_t> visit = table.columns;
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
@@ -394,10 +424,12 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
                                  (options.refine == Refine::automatic && options.sem == Sem::mlp &&
                                   table.x.cols() <= refine_limit);
   if (wanted_refinement && weight.empty()) {
-    Matrix strength = weights;
+    Matrix strength = unpack(weights, causes);
     for (std::int64_t e = 0; e < strength.size(); ++e)
       strength.data()[e] = std::fabs(strength.data()[e]);
-    keep_refined(refine(table.x, strength, factor, options.standardize, options, run), table, dag);
+    const Matrix all_factors = pack(known, {}, table.x.cols(), table.x.cols());
+    keep_refined(refine(table.x, strength, all_factors, options.standardize, options, run), table,
+                 dag);
   }
   warn(options, wanted_refinement && !dag.refined, dag);
   return dag;
@@ -440,7 +472,7 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
   Run run;
   const std::int64_t inputs = sem::input_count(x.cols, options);
   sem::Causes causes;
-  if (inputs < x.cols) causes = sem::screen(values, Matrix(), inputs, run);
+  if (inputs < x.cols) causes = sem::screen(values, EdgeFactors(), inputs, run);
   const std::unique_ptr<sem::Model> model = sem::make_model(x.cols, std::move(causes), options);
   const double lambda =
       std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, x.cols) : options.lambda;

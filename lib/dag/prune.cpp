@@ -15,8 +15,8 @@ module cape.dag;
 namespace cape {
 namespace {
 
-std::string dimensions(const Matrix& a) {
-  return std::to_string(a.rows()) + " x " + std::to_string(a.cols());
+std::string dimensions(const SparseMatrix& a) {
+  return std::to_string(a.rows) + " x " + std::to_string(a.cols);
 }
 
 constexpr double smallest_weight = 1e-6; // of an edge that is kept whatever its weight
@@ -36,21 +36,27 @@ Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
 }
 
 void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
-  const std::int64_t m = dag.weights.rows();
+  const std::int64_t m = dag.weights.rows;
   dag.threshold = tau;
   // Stronger than all others: cycles are broken elsewhere.
   constexpr double certain = std::numeric_limits<double>::max();
   std::set<std::pair<std::int64_t, std::int64_t>> required;
   for (const Edge& e : dag.required) required.emplace(e.from, e.to);
+  std::vector<std::int64_t> place(visit.size()); // among those visited
+  for (std::size_t v = 0; v < visit.size(); ++v)
+    place[static_cast<std::size_t>(visit[v])] = static_cast<std::int64_t>(v);
   std::vector<Edge> edges; // numbered as visited
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < m; ++j) {
-      const std::int64_t from = visit[static_cast<std::size_t>(i)];
-      const std::int64_t to = visit[static_cast<std::size_t>(j)];
-      if (required.contains({from, to}))
-        edges.push_back({i, j, certain});
-      else if (dag.weights(from, to) != 0)
-        edges.push_back({i, j, signed_weight(dag, from, to)});
+  const auto add = [&](std::int64_t from, std::int64_t to, double weight) {
+    edges.push_back({place[static_cast<std::size_t>(from)], place[static_cast<std::size_t>(to)],
+                     weight});
+  };
+  for (const auto& [from, to] : required) add(from, to, certain);
+  const SparseMatrix& weights = dag.weights;
+  for (std::int64_t j = 0; j < m; ++j)
+    for (auto e = weights.offsets[static_cast<std::size_t>(j)];
+         e < weights.offsets[static_cast<std::size_t>(j) + 1]; ++e) {
+      const std::int64_t i = weights.indices[static_cast<std::size_t>(e)];
+      if (!required.contains({i, j})) add(i, j, signed_weight(dag, i, j));
     }
   const AcyclicProjection projection = project_acyclic(Digraph(m, std::move(edges)), tau);
 
@@ -73,11 +79,15 @@ Dag prune(const Dag& dag, double tau) {
   if (!std::isfinite(tau) || tau < 0)
     throw Error(Status::invalid_argument,
                 message("tau is ", tau, "; it must be finite and not negative"));
-  const std::int64_t m = dag.weights.rows();
-  if (dag.weights.cols() != m)
+  const std::int64_t m = dag.weights.rows;
+  check_view(dag.weights, "weights");
+  check_view(dag.sign, "sign");
+  if (dag.weights.layout != Layout::col_major)
+    throw Error(Status::invalid_argument, "weights is compressed by rows; it must be by columns");
+  if (dag.weights.cols != m)
     throw Error(Status::dim_mismatch,
                 "weights is " + dimensions(dag.weights) + "; it must be square");
-  if (!dag.sign.empty() && (dag.sign.rows() != m || dag.sign.cols() != m))
+  if (!dag.sign.empty() && (dag.sign.rows != m || dag.sign.cols != m))
     throw Error(Status::dim_mismatch,
                 "sign is " + dimensions(dag.sign) + " but weights is " + dimensions(dag.weights));
   check_finite(dag.weights, "weights");
@@ -102,7 +112,7 @@ Dag prune(const Dag& dag, double tau) {
 
   Dag result = dag;
   result.refined = false;
-  result.statistic = Matrix();
+  result.statistic = {};
   cut(result, tau, visit);
   return result;
 }

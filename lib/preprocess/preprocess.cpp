@@ -35,31 +35,6 @@ void for_entries(const SparseView& x, F body, G between) {
   }
 }
 
-// The entries of a dense matrix that are not zero, compressed along its own layout.
-SparseMatrix compress(const MatrixView& x) {
-  SparseMatrix sparse;
-  sparse.rows = x.rows;
-  sparse.cols = x.cols;
-  sparse.layout = x.layout;
-  const bool by_column = x.layout == Layout::col_major;
-  const std::int64_t outer = by_column ? x.cols : x.rows, inner = by_column ? x.rows : x.cols;
-  if (inner > std::numeric_limits<std::int32_t>::max())
-    throw Error(Status::invalid_argument,
-                "counts has a side of " + std::to_string(inner) + "; it must be below 2^31");
-  sparse.offsets.reserve(at(outer + 1));
-  sparse.offsets.push_back(0);
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (std::int64_t i = 0; i < inner; ++i) {
-      const double value = by_column ? x(i, o) : x(o, i);
-      if (value == 0) continue;
-      sparse.values.push_back(value);
-      sparse.indices.push_back(static_cast<std::int32_t>(i));
-    }
-    sparse.offsets.push_back(std::ssize(sparse.values));
-  }
-  return sparse;
-}
-
 // The (n-1) variances of the columns of a table with `rows` rows, of which visit(f) calls
 // f(column, value) for every entry that is not zero (and perhaps for some that are).
 template <class F>
@@ -264,7 +239,7 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
 
 Preprocessed preprocess(const MatrixView& counts, const PreprocessOptions& options, Run& run) {
   check_view(counts, "counts");
-  return preprocess(compress(counts).view(), options, run);
+  return preprocess(to_sparse(counts), options, run);
 }
 
 std::vector<std::int64_t> most_variable(const SparseView& x, std::int64_t n) {

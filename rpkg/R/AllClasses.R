@@ -35,10 +35,10 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #'
 #' @slot features names of the nodes.
 #' @slot adjacency a dgCMatrix: the graph, after pruning, with signed weights.
-#' @slot weights a matrix: the weights before pruning (norms, without sign, for `sem = "mlp"`).
-#' @slot sign a matrix of -1, 0 and 1: the direction in which the effect moves with the cause; 0 where
-#'   it is not known.
-#' @slot statistic t statistics of the refinement, or a 0 x 0 matrix.
+#' @slot weights a dgCMatrix: the weights before pruning (norms, without sign, for `sem = "mlp"`).
+#' @slot sign a dgCMatrix of -1, 0 and 1: the direction in which the effect moves with the cause; 0
+#'   where it is not known.
+#' @slot statistic a dgCMatrix: t statistics of the refinement; 0 x 0 if not refined.
 #' @slot order a topological order: features, causes first; empty if there is a cycle.
 #' @slot history a DataFrame with a row for every epoch.
 #' @slot scaling a DataFrame of what was subtracted from every feature (`center`) and then divided into
@@ -62,8 +62,8 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #' as(chain, "CapeDag")
 #' @exportClass CapeDag
 setClass("CapeDag", representation(
-    features = "character", adjacency = "dgCMatrix", weights = "matrix", sign = "matrix",
-    statistic = "matrix", order = "character", history = "DataFrame", scaling = "DataFrame",
+    features = "character", adjacency = "dgCMatrix", weights = "dgCMatrix", sign = "dgCMatrix",
+    statistic = "dgCMatrix", order = "character", history = "DataFrame", scaling = "DataFrame",
     constant = "character", warnings = "character", info = "list", param = "DagParamOrNULL",
     seed = "integer"
 ))

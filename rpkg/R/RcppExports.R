@@ -69,8 +69,8 @@ core_describe_graph <- function(n, from, to, weight) {
     .Call(`_capeOmics_core_describe_graph`, n, from, to, weight)
 }
 
-core_prune <- function(adjacency, tau) {
-    .Call(`_capeOmics_core_prune`, adjacency, tau)
+core_prune <- function(n, from, to, weight, tau) {
+    .Call(`_capeOmics_core_prune`, n, from, to, weight, tau)
 }
 
 core_embed <- function(n, from, to, weight, settings, progress) {

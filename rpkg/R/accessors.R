@@ -69,11 +69,7 @@ cape_dag <- function(x) if (is(x, "CapeDag")) x else cape_result(x)@dag
 cape_weights <- function(x, sparse = TRUE, pruned = TRUE) {
     dag <- cape_dag(x)
     weights <- if (check_flag(pruned, "pruned")) dag@adjacency else dag@weights
-    if (check_flag(sparse, "sparse")) {
-        as(as(weights, "CsparseMatrix"), "generalMatrix")
-    } else {
-        as.matrix(weights)
-    }
+    if (check_flag(sparse, "sparse")) weights else as.matrix(weights)
 }
 
 #' @rdname accessors
@@ -85,7 +81,7 @@ cape_edges <- function(x) {
         weight = edges$weight, sign = edges$sign)
     rank <- abs(edges$weight)
     if (length(dag@statistic) > 0L) {
-        table$statistic <- rank <- dag@statistic[cbind(edges$from, edges$to)]
+        table$statistic <- rank <- entries_at(dag@statistic, edges$from, edges$to)
     }
     table[order(-rank, edges$from, edges$to), ]
 }
@@ -127,13 +123,21 @@ the_embedding <- function(x) {
 
 # The edges by number of their ends, sorted by cause and effect.
 edge_table <- function(dag) {
-    edges <- as(dag@adjacency, "TsparseMatrix")
-    from <- edges@i + 1L
-    to <- edges@j + 1L
-    sorted <- order(from, to)
-    from <- from[sorted]
-    to <- to[sorted]
-    list(from = from, to = to, weight = edges@x[sorted], sign = dag@sign[cbind(from, to)])
+    edges <- entries(dag@adjacency)
+    edges <- edges[order(edges$from, edges$to), ]
+    list(from = edges$from, to = edges$to, weight = edges$value,
+        sign = entries_at(dag@sign, edges$from, edges$to))
+}
+
+# What a dgCMatrix stores.
+entries <- function(x) data.frame(from = x@i + 1L, to = rep(seq_len(ncol(x)), diff(x@p)), value = x@x)
+
+# Its values at pairs of row and column: Matrix looks them up one by one.
+entries_at <- function(x, from, to) {
+    place <- function(from, to) from + (to - 1) * nrow(x)
+    stored <- entries(x)
+    at <- match(place(from, to), place(stored$from, stored$to))
+    ifelse(is.na(at), 0, stored$value[at])
 }
 
 #' @rdname CapeDag-class

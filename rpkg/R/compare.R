@@ -40,12 +40,12 @@ has_names <- function(x) {
 
 # Strength of every ordered pair. Edges that passed the held-out tests come before all others.
 edge_scores <- function(dag) {
-    scores <- abs(dag@weights)
+    scores <- abs(as.matrix(dag@weights))
     if (length(dag@statistic) > 0L) {
         kept <- as.matrix(dag@adjacency) != 0
         largest <- max(scores)
         if (largest > 0) scores <- scores / largest
-        scores[kept] <- 1 + dag@statistic[kept]
+        scores[kept] <- 1 + as.matrix(dag@statistic)[kept]
     }
     scores
 }

@@ -59,18 +59,22 @@ cape_prune <- function(x, tau) {
     if (isTRUE(dag@info$refined)) {
         message("The refinement is left out: the graph is that of the weights above ", tau, ".")
     }
-    unknown <- dag@sign == 0
-    signed <- abs(dag@weights) * ifelse(unknown, 1, dag@sign)
+    edges <- entries(dag@weights)
+    direction <- ifelse(entries_at(dag@sign, edges$from, edges$to) < 0, -1, 1)
+    signed <- data.frame(edges[c("from", "to")], weight = abs(edges$value) * direction)
     required <- dag@info$required
     if (length(required) > 0L) {
-        least <- max(tau, 1e-6)
-        kept <- ifelse(signed[required] < 0, pmin(signed[required], -least), pmax(signed[required], least))
-        signed[required] <- .Machine$double.xmax # stronger than all others: cycles are broken elsewhere
-        result <- core_prune(unname(signed), tau)
+        kept <- entries_at(dag@weights, required[, 1L], required[, 2L])
+        kept <- ifelse(entries_at(dag@sign, required[, 1L], required[, 2L]) < 0, -1, 1) * pmax(abs(kept), tau, 1e-6)
+        others <- !paste(signed$from, signed$to) %in% paste(required[, 1L], required[, 2L])
+        certain <- data.frame(from = required[, 1L], to = required[, 2L],
+            weight = rep(.Machine$double.xmax, nrow(required))) # the strongest: cycles are broken elsewhere
+        signed <- rbind(signed[others, ], certain)
+    }
+    result <- core_prune(length(dag), signed$from, signed$to, signed$weight, tau)
+    if (length(required) > 0L) {
         at <- match(paste(required[, 1L], required[, 2L]), paste(result$from, result$to))
         result$weight[at] <- kept
-    } else {
-        result <- core_prune(unname(signed), tau)
     }
     info <- result$info
     dag@adjacency <- edges_to_matrix(result, dag@features)
@@ -78,27 +82,26 @@ cape_prune <- function(x, tau) {
     dag@info$acyclic <- info$acyclic
     dag@info$threshold <- tau
     dag@info$effective_threshold <- if (length(result$weight) > 0L) min(abs(result$weight)) else tau
-    dag@info$n_removed_for_acyclicity <- as.numeric(sum(abs(signed) > tau) - length(result$weight))
+    dag@info$n_removed_for_acyclicity <- as.numeric(sum(abs(signed$weight) > tau) - length(result$weight))
     dag@info$refined <- FALSE
-    dag@statistic <- matrix(0, 0L, 0L)
+    dag@statistic <- new("dgCMatrix")
     dag
 }
 
 # Making ------------------------------------------------------------------------------------------
 
 new_dag <- function(result, features, param = NULL, seed = NA_integer_, required = NULL) {
-    square <- function(x) {
-        if (length(x) == 0L) return(matrix(0, 0L, 0L))
+    named <- function(x) {
         dimnames(x) <- list(features, features)
         x
     }
     adjacency <- edges_to_matrix(result, features)
     learned <- result$info$learned
-    weights <- if (learned) square(result$weights) else as.matrix(adjacency)
     new("CapeDag",
-        features = features, adjacency = adjacency, weights = weights,
-        sign = if (learned) square(result$sign) else sign(weights),
-        statistic = square(result$statistic), order = features[result$order],
+        features = features, adjacency = adjacency,
+        weights = if (learned) named(result$weights) else adjacency,
+        sign = if (learned) named(result$sign) else sign(adjacency),
+        statistic = if (result$info$refined) named(result$statistic) else new("dgCMatrix"), order = features[result$order],
         history = history_table(result$history,
             c("epoch", "loss", "reconstruction", "kl", "h", "rho", "alpha")),
         scaling = if (learned) {

@@ -50,9 +50,9 @@ cape_plot_strength <- function(x, dag = NULL, max.pairs = 5000L) {
     weight <- abs(edges$weight) / max(1, abs(edges$weight))
     strength <- core_path_strengths(length(dag), edges$from, edges$to, weight)
     distance <- core_distances(unname(embedding@hyperboloid))
-    at <- which(strength > 0 & row(strength) != col(strength))
+    at <- which(strength > 0 & row(strength) != col(strength), arr.ind = TRUE)
     pairs <- data.frame(strength = strength[at], distance = distance[at],
-        kind = ifelse(as.matrix(dag@adjacency)[at] != 0, "edge", "longer path"))
+        kind = ifelse(entries_at(dag@adjacency, at[, 1L], at[, 2L]) != 0, "edge", "longer path"))
     # Evenly through the range of strengths, so that the choice needs no random numbers.
     drawn <- pairs[order(pairs$strength), ]
     if (nrow(drawn) > max.pairs) {

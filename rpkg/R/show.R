@@ -8,9 +8,8 @@ linked_features <- function(dag) {
 }
 
 range_text <- function(weights) {
-    off <- abs(weights[row(weights) != col(weights)])
-    off <- off[off > 0]
-    if (length(off) == 0L) "all 0" else paste(number(min(off)), "to", number(max(off)))
+    sizes <- abs(weights@x[weights@x != 0])
+    if (length(sizes) == 0L) "all 0" else paste(number(min(sizes)), "to", number(max(sizes)))
 }
 
 edge_lines <- function(dag, n) {

@@ -15,7 +15,7 @@
 #' @param seed a whole number, or `NULL` to draw it from R's random numbers; it determines the subsamples too.
 #' @param BPPARAM how the subsamples are spread, a [BiocParallel::BiocParallelParam-class]; the result does
 #'   not depend on it.
-#' @return A list of class `cape_stability`: `frequency`, a matrix (row: cause); `edges`, a DataFrame of
+#' @return A list of class `cape_stability`: `frequency`, a dgCMatrix (row: cause); `edges`, a DataFrame of
 #' `from`, `to`, `frequency`, `weight` (the mean where it was found) and `sign` of all edges found; `dag`, a
 #' [CapeDag-class] of the edges above the cutoff, acyclic; `n.found`, the number of edges in every
 #' subsample; `expected.false`, the bound; and `times`, `fraction`, `cutoff`, `seed`.
@@ -47,22 +47,24 @@ cape_stability <- function(x, times = 50L, fraction = 0.5, cutoff = 0.75, param 
         BPPARAM = BPPARAM)
 
     features <- rownames(table$values)
-    weights <- lapply(dags, function(dag) as.matrix(dag@adjacency))
-    found <- Reduce(`+`, lapply(weights, function(w) (w != 0) * 1))
+    found <- Reduce(`+`, lapply(dags, function(dag) presence(dag@adjacency)))
+    total <- Reduce(`+`, lapply(dags, function(dag) dag@adjacency))
     frequency <- found / times
-    total <- Reduce(`+`, weights)
-    mean_weight <- ifelse(found > 0, total / pmax(found, 1), 0)
-    at <- which(found > 0, arr.ind = TRUE)
-    at <- at[order(-frequency[at], -abs(mean_weight[at])), , drop = FALSE]
-    edges <- S4Vectors::DataFrame(from = features[at[, 1L]], to = features[at[, 2L]],
-        frequency = frequency[at], weight = mean_weight[at], sign = sign(total[at]))
+    edges <- entries(found)
+    edges$total <- entries_at(total, edges$from, edges$to)
+    edges$mean <- edges$total / edges$value
+    edges$frequency <- edges$value / times
+    edges <- edges[order(-edges$frequency, -abs(edges$mean)), ]
 
     # Where frequent edges form a cycle, the rarest of them goes.
-    kept <- core_prune(unname(ifelse(frequency >= cutoff, frequency, 0)), 0)
-    ends <- cbind(kept$from, kept$to)
-    dag <- dag_from_edges(kept$from, kept$to, nonzero(mean_weight[ends]), features)
-    n_found <- vapply(weights, function(w) sum(w != 0), 0)
+    frequent <- edges[edges$frequency >= cutoff, ]
+    kept <- core_prune(length(features), frequent$from, frequent$to, frequent$frequency, 0)
+    weight <- entries_at(total, kept$from, kept$to) / entries_at(found, kept$from, kept$to)
+    dag <- dag_from_edges(kept$from, kept$to, nonzero(weight), features)
+    n_found <- vapply(dags, function(dag) length(dag@adjacency@x), 0L)
     p <- length(features) * (length(features) - 1)
+    edges <- S4Vectors::DataFrame(from = features[edges$from], to = features[edges$to],
+        frequency = edges$frequency, weight = edges$mean, sign = sign(edges$total))
     structure(list(frequency = frequency, edges = edges, dag = dag, n.found = n_found,
         expected.false = mean(n_found)^2 / ((2 * cutoff - 1) * p), times = times, fraction = fraction,
         cutoff = cutoff, seed = seed), class = "cape_stability")
@@ -130,13 +132,14 @@ cape_difference <- function(a, b) {
     if (length(missing) > 0L) {
         cape_error("'a' and 'b' have other features: ", some_of(quoted(missing)), " in one of them only")
     }
-    first <- as.matrix(a@adjacency)
-    second <- as.matrix(b@adjacency)[a@features, a@features]
-    at <- which(first != 0 | second != 0, arr.ind = TRUE)
-    at <- at[order(-abs(second[at] - first[at]), at[, 1L], at[, 2L]), , drop = FALSE]
-    S4Vectors::DataFrame(from = a@features[at[, 1L]], to = a@features[at[, 2L]], weight.a = first[at],
-        weight.b = second[at], difference = second[at] - first[at],
-        in.graph = ifelse(first[at] == 0, "b", ifelse(second[at] == 0, "a", "both")))
+    other <- b@adjacency[a@features, a@features]
+    edges <- entries(presence(a@adjacency) + presence(other))
+    first <- entries_at(a@adjacency, edges$from, edges$to)
+    second <- entries_at(other, edges$from, edges$to)
+    table <- S4Vectors::DataFrame(from = a@features[edges$from], to = a@features[edges$to],
+        weight.a = first, weight.b = second, difference = second - first,
+        in.graph = ifelse(first == 0, "b", ifelse(second == 0, "a", "both")))
+    table[order(-abs(second - first), edges$from, edges$to), ]
 }
 
 #' The graph at every threshold
@@ -156,7 +159,7 @@ cape_difference <- function(a, b) {
 cape_threshold_path <- function(x, thresholds = NULL) {
     dag <- cape_dag(x)
     if (is.null(thresholds)) {
-        thresholds <- seq(0, max(abs(dag@weights)), length.out = 20L)
+        thresholds <- seq(0, max(0, abs(dag@weights@x)), length.out = 20L)
     }
     if (!is.numeric(thresholds) || length(thresholds) == 0L || any(!is.finite(thresholds)) || any(thresholds < 0)) {
         cape_error("'thresholds' is ", one_line(thresholds), "; it must hold finite numbers that are not negative")
@@ -190,6 +193,12 @@ learn_cells <- function(cells, table, param, seed) {
     result <- core_learn_dag(table$values[, cells, drop = FALSE], prior,
         c(settings(param), run_settings(seed, 1L)), NULL)
     new_dag(result, rownames(table$values), param, seed, prior$required)
+}
+
+# 1 where a sparse matrix has an entry.
+presence <- function(x) {
+    x@x[] <- 1
+    x
 }
 
 nonzero <- function(weight) ifelse(weight == 0, 1e-6, weight)

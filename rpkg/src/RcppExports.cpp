@@ -203,13 +203,16 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_prune
-Rcpp::List core_prune(const arma::mat& adjacency, double tau);
-RcppExport SEXP _capeOmics_core_prune(SEXP adjacencySEXP, SEXP tauSEXP) {
+Rcpp::List core_prune(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, double tau);
+RcppExport SEXP _capeOmics_core_prune(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP tauSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< const arma::mat& >::type adjacency(adjacencySEXP);
+    Rcpp::traits::input_parameter< int >::type n(nSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type from(fromSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type to(toSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type weight(weightSEXP);
     Rcpp::traits::input_parameter< double >::type tau(tauSEXP);
-    rcpp_result_gen = Rcpp::wrap(core_prune(adjacency, tau));
+    rcpp_result_gen = Rcpp::wrap(core_prune(n, from, to, weight, tau));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -445,7 +448,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_compare_scores", (DL_FUNC) &_capeOmics_core_compare_scores, 2},
     {"_capeOmics_core_learn_dag", (DL_FUNC) &_capeOmics_core_learn_dag, 5},
     {"_capeOmics_core_describe_graph", (DL_FUNC) &_capeOmics_core_describe_graph, 4},
-    {"_capeOmics_core_prune", (DL_FUNC) &_capeOmics_core_prune, 2},
+    {"_capeOmics_core_prune", (DL_FUNC) &_capeOmics_core_prune, 5},
     {"_capeOmics_core_embed", (DL_FUNC) &_capeOmics_core_embed, 6},
     {"_capeOmics_core_fit", (DL_FUNC) &_capeOmics_core_fit, 5},
     {"_capeOmics_core_estimate", (DL_FUNC) &_capeOmics_core_estimate, 3},

@@ -1,15 +1,28 @@
 // Step I: learning a DAG, graphs that the user brings, pruning.
 #include "glue.hpp"
 
+#include <climits>
+
 using namespace capeomics;
 
 namespace {
 
-using Fill = cape_status (*)(double *, int64_t, int64_t, const cape_dag *);
+using Lend = cape_status (*)(cape_sparse_view *, const cape_dag *);
 
-arma::mat square(Fill fill, int64_t n, const cape_dag *dag) {
-  arma::mat out(n, n);
-  check(fill(out.memptr(), n, n, dag));
+Rcpp::S4 sparse(Lend lend, const cape_dag *dag) {
+  cape_sparse_view view{};
+  view.struct_size = sizeof view;
+  check(lend(&view, dag));
+  const int64_t stored = view.n_cols > 0 ? view.offsets[view.n_cols] : 0;
+  if (stored > INT_MAX)
+    Rcpp::stop("the weights have %.0f entries that are not 0; a dgCMatrix has room for 2^31 - 1",
+               static_cast<double>(stored));
+  Rcpp::S4 out("dgCMatrix");
+  out.slot("Dim") = Rcpp::IntegerVector::create(static_cast<int>(view.n_rows),
+                                                static_cast<int>(view.n_cols));
+  out.slot("p") = Rcpp::IntegerVector(view.offsets, view.offsets + view.n_cols + 1);
+  out.slot("i") = Rcpp::IntegerVector(view.indices, view.indices + stored);
+  out.slot("x") = Rcpp::NumericVector(view.values, view.values + stored);
   return out;
 }
 
@@ -50,9 +63,10 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
   if (!info.learned)
     return out;
 
-  out["weights"] = square(cape_dag_weights, n, dag);
-  out["sign"] = square(cape_dag_sign, n, dag);
-  out["statistic"] = info.refined ? square(cape_dag_statistic, n, dag) : arma::mat();
+  out["weights"] = sparse(cape_dag_weights_view, dag);
+  out["sign"] = sparse(cape_dag_sign_view, dag);
+  out["statistic"] =
+      info.refined ? sparse(cape_dag_statistic_view, dag) : Rcpp::S4("dgCMatrix");
   arma::mat history(info.n_epochs, 7);
   check(cape_dag_history(history.memptr(), info.n_epochs, 7, dag));
   out["history"] = history;
@@ -131,12 +145,12 @@ Rcpp::List core_describe_graph(int n, const Rcpp::IntegerVector &from,
   return dag_to_list(dag.get());
 }
 
-// The graph of `adjacency` (signed; zeros are no edges) cut at tau.
+// The graph of these edges (of weight 0: none) cut at tau.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List core_prune(const arma::mat &adjacency, double tau) {
-  const cape_matrix_view a = view(adjacency);
+Rcpp::List core_prune(int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
+                      const Rcpp::NumericVector &weight, double tau) {
   Dag whole, pruned;
-  check(cape_dag_from_adjacency(whole.out(), &a));
+  make_graph(whole, n, from, to, weight);
   check(cape_dag_prune(pruned.out(), whole.get(), tau));
   return dag_to_list(pruned.get());
 }

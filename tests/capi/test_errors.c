@@ -145,6 +145,12 @@ static void null_dag(void) {
   CHECK_NULL(cape_dag_sign(NULL, N_COLS, N_COLS, dag), "out");
   CHECK_NULL(cape_dag_sign(out, N_COLS, N_COLS, NULL), "dag");
   CHECK_NULL(cape_dag_statistic(out, N_COLS, N_COLS, NULL), "dag");
+  cape_sparse_view lent = {.struct_size = sizeof lent};
+  CHECK_NULL(cape_dag_weights_view(NULL, dag), "out");
+  CHECK_NULL(cape_dag_weights_view(&lent, NULL), "dag");
+  CHECK_NULL(cape_dag_sign_view(NULL, dag), "out");
+  CHECK_NULL(cape_dag_sign_view(&lent, NULL), "dag");
+  CHECK_NULL(cape_dag_statistic_view(&lent, NULL), "dag");
   CHECK_NULL(cape_dag_order(NULL, N_COLS, dag), "out");
   CHECK_NULL(cape_dag_order(index, N_COLS, NULL), "dag");
   CHECK_NULL(cape_dag_history(NULL, 5, 7, dag), "out");
@@ -526,6 +532,10 @@ static void bad_state(void) {
   cape_dag_free((cape_dag*)options); /* not a DAG: left alone */
   CHECK_OK(cape_options_set_i64(options, "dag.epochs", 5));
   CHECK_ERROR(cape_dag_statistic(out, 4, 4, dag), CAPE_BAD_STATE, "refine");
+  CHECK_ERROR(cape_dag_statistic_view(&(cape_sparse_view){.struct_size = sizeof(cape_sparse_view)}, dag),
+              CAPE_BAD_STATE, "refine");
+  CHECK_ERROR(cape_dag_weights_view(&(cape_sparse_view){.struct_size = 0}, dag), CAPE_INVALID_ARGUMENT,
+              "out");
 
   const int64_t from[] = {0, 1}, to[] = {1, 0};
   const double weight[] = {0.5, -0.25};
@@ -537,6 +547,9 @@ static void bad_state(void) {
   CHECK_ERROR(cape_dag_order(index, 2, cycle), CAPE_BAD_STATE, "cycle");
   CHECK_ERROR(cape_dag_weights(out, 2, 2, cycle), CAPE_BAD_STATE, "learned");
   CHECK_ERROR(cape_dag_sign(out, 2, 2, cycle), CAPE_BAD_STATE, "learned");
+  cape_sparse_view lent = {.struct_size = sizeof lent};
+  CHECK_ERROR(cape_dag_weights_view(&lent, cycle), CAPE_BAD_STATE, "learned");
+  CHECK_ERROR(cape_dag_sign_view(&lent, cycle), CAPE_BAD_STATE, "learned");
   CHECK_ERROR(cape_dag_history(out, 0, 7, cycle), CAPE_BAD_STATE, "learned");
   CHECK_ERROR(cape_dag_scaling(out, out, 2, cycle), CAPE_BAD_STATE, "learned");
   CHECK_STATUS(cape_simulate_data(out, 2, 2, cycle, options), CAPE_INVALID_ARGUMENT);

@@ -212,6 +212,37 @@ static void layouts_agree(void) {
   cape_options_free(o);
 }
 
+/* The sparse views hold what the dense matrices hold, and no zeros. */
+static void sparse_views_agree(void) {
+  typedef cape_status (*dense_fn)(double*, int64_t, int64_t, const cape_dag*);
+  typedef cape_status (*sparse_fn)(cape_sparse_view*, const cape_dag*);
+  const dense_fn dense[] = {cape_dag_weights, cape_dag_sign, cape_dag_statistic};
+  const sparse_fn sparse[] = {cape_dag_weights_view, cape_dag_sign_view, cape_dag_statistic_view};
+  double x[N_ROWS * N_COLS];
+  fill_chain(x);
+  const cape_matrix_view table = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  cape_options* o = quick_options();
+  CHECK_OK(cape_options_set_str(o, "dag.refine", "always"));
+  cape_dag* dag = NULL;
+  CHECK_OK(cape_dag_learn(&dag, &table, o));
+  for (int k = 0; k < 3; ++k) {
+    double a[N_COLS * N_COLS], b[N_COLS * N_COLS] = {0};
+    for (int e = 0; e < N_COLS * N_COLS; ++e) a[e] = -7;
+    cape_sparse_view view = {.struct_size = sizeof view};
+    CHECK_OK(dense[k](a, N_COLS, N_COLS, dag));
+    CHECK_OK(sparse[k](&view, dag));
+    CHECK(view.n_rows == N_COLS && view.n_cols == N_COLS && view.layout == CAPE_COL_MAJOR);
+    for (int64_t j = 0; j < N_COLS; ++j)
+      for (int64_t e = view.offsets[j]; e < view.offsets[j + 1]; ++e) {
+        CHECK(view.values[e] != 0);
+        b[j * N_COLS + view.indices[e]] = view.values[e];
+      }
+    CHECK(view.offsets[N_COLS] > 0 && memcmp(a, b, sizeof a) == 0);
+  }
+  cape_dag_free(dag);
+  cape_options_free(o);
+}
+
 /* For the leak checker. */
 static void hundred_cycles(void) {
   double x[N_ROWS * N_COLS];
@@ -240,6 +271,7 @@ int main(void) {
   fit();
   inputs_are_not_kept();
   layouts_agree();
+  sparse_views_agree();
   hundred_cycles();
   return n_failed != 0;
 }

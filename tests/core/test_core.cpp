@@ -156,6 +156,41 @@ BOOST_AUTO_TEST_CASE(first_value_that_is_not_finite_is_placed_and_all_are_counte
                         says(Status::invalid_argument, {"x has 1", "NaN", "row 1, column 2"}));
 }
 
+BOOST_AUTO_TEST_CASE(sparse_matrices_hold_what_is_not_zero) {
+  Matrix m(3, 2);
+  m(0, 0) = 1;
+  m(2, 0) = -2;
+  m(1, 1) = 3;
+  const cape::SparseMatrix by_column = to_sparse(m);
+  BOOST_TEST((by_column.values == std::vector<double>{1, -2, 3}));
+  BOOST_TEST((by_column.indices == std::vector<std::int32_t>{0, 2, 1}));
+  BOOST_TEST((by_column.offsets == std::vector<std::int64_t>{0, 2, 3}));
+  const double rows[] = {1, 0, 0, 3, -2, 0};
+  const cape::SparseMatrix by_row = cape::to_sparse({rows, 3, 2, 2, Layout::row_major});
+  BOOST_TEST((by_row.values == std::vector<double>{1, 3, -2}));
+  BOOST_TEST((by_row.indices == std::vector<std::int32_t>{0, 1, 0}));
+  for (const cape::SparseMatrix& sparse : {by_column, by_row}) {
+    check_view(sparse, "m");
+    BOOST_TEST((to_matrix(sparse) == m));
+    for (std::int64_t j = 0; j < 2; ++j)
+      for (std::int64_t i = 0; i < 3; ++i) BOOST_TEST(sparse(i, j) == m(i, j));
+  }
+  BOOST_TEST(cape::SparseMatrix().empty());
+  BOOST_TEST((to_matrix(to_sparse(Matrix(4, 0))) == Matrix(4, 0)));
+}
+
+BOOST_AUTO_TEST_CASE(sparse_matrices_are_refused_with_the_place_of_what_is_wrong) {
+  cape::SparseMatrix huge;
+  huge.rows = huge.cols = std::int64_t{1} << 30;
+  BOOST_CHECK_EXCEPTION(to_matrix(huge), cape::Error,
+                        says(Status::out_of_memory, {"dense matrix", "1073741824"}));
+  Matrix m(3, 2);
+  m(2, 1) = not_a_number;
+  BOOST_CHECK_EXCEPTION(
+      check_finite(to_sparse(m), "w"), cape::Error,
+      says(Status::invalid_argument, {"w has 1", "NaN", "row 3, column 2", "counted from 1"}));
+}
+
 BOOST_AUTO_TEST_CASE(sparse_views_are_checked_throughout) {
   // Two columns of three rows: (0: 1, 2: 2) and (1: 3).
   const std::vector<double> values{1, 2, 3};

@@ -26,8 +26,7 @@ void fit(const std::string& name, const std::filesystem::path& table,
     cape::Run run;
     const cape::Dag dag = cape::learn_dag(x, o, run);
     BOOST_TEST(cape::is_acyclic(dag.graph));
-    for (std::int64_t e = 0; e < dag.weights.size(); ++e)
-      BOOST_TEST_REQUIRE(std::isfinite(dag.weights.data()[e]));
+    for (const double w : dag.weights.values) BOOST_TEST_REQUIRE(std::isfinite(w));
     const cape::GraphMetrics m = cape::compare_graphs(dag.graph, truth);
     std::cout << name << (standardize ? " standardized" : " raw") << ": " << m.estimated_edges
               << " edges, SHD " << m.shd << ", h " << dag.h << std::endl;

@@ -47,7 +47,7 @@ Recovery recover(const Setting& setting, const DagOptions& options, int seeds = 
     BOOST_TEST(cape::is_acyclic(dag.graph));
     BOOST_TEST((dag.converged || options.standardize));
     const auto shd = static_cast<double>(cape::compare_graphs(dag.graph, truth).shd);
-    cape::Matrix scores = dag.weights;
+    cape::Matrix scores = to_matrix(dag.weights);
     for (std::int64_t e = 0; e < scores.size(); ++e) scores.data()[e] = std::fabs(scores.data()[e]);
     mean.shd += shd / seeds;
     squares += shd * shd / seeds;

@@ -281,6 +281,11 @@ CAPE_API cape_status cape_dag_adjacency(double* out, int64_t n_rows, int64_t n_c
 CAPE_API cape_status cape_dag_weights(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
 CAPE_API cape_status cape_dag_sign(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
 CAPE_API cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+/* The last three without n_nodes^2 numbers: a CAPE_COL_MAJOR view of what is not zero, which lives as
+ * long as the handle. out->struct_size is set by the caller, the rest here. */
+CAPE_API cape_status cape_dag_weights_view(cape_sparse_view* out, const cape_dag* dag);
+CAPE_API cape_status cape_dag_sign_view(cape_sparse_view* out, const cape_dag* dag);
+CAPE_API cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag);
 /* Causes before effects; CAPE_BAD_STATE if there is a cycle. n = n_nodes. */
 CAPE_API cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag);
 /* n_epochs x 7: epoch, loss, reconstruction, kl, h, rho, alpha. */
