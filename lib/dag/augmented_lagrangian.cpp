@@ -44,32 +44,40 @@ std::int64_t constraint_interval(std::int64_t features) {
   return std::max<std::int64_t>(1, features / 64);
 }
 
-// Effects that are one task of the penalty. Fixed, so that sums do not depend on the threads.
+// Effects that are one task. Fixed, so that sums do not depend on the threads.
 constexpr std::int64_t block_effects = 32;
 
 // Sums are taken in eight parts, which is fast and, unlike BLAS, the same for any alignment.
 constexpr int lanes = 8;
 
-double total(const double (&part)[lanes]) {
+template <class T>
+T total(const T (&part)[lanes]) {
   return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
 // Of the edge weights times their factors; excluded edges have the weight 0.
-double absolute_sum(const double* parameters, const Matrix& factor, std::int64_t channels) {
+template <class T>
+double absolute_sum(const T* parameters, const Matrix& factor, std::int64_t channels) {
   double total = 0;
   for (std::int64_t j = 0; j < factor.cols(); ++j)
     for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
       for (std::int64_t i = 0; i < factor.rows(); ++i)
-        if (const double w = parameters[u * factor.rows() + i]; w != 0)
+        if (const T w = parameters[u * factor.rows() + i]; w != 0)
           total += factor(i, j) * std::fabs(w);
   return total;
 }
 
-// Gradient of the constraint and of the ridge for the n weights of one unit; sums of |w| and w^2.
-void add_penalty(const double* w, const double* slope, std::int64_t n, double multiplier, double l2,
-                 double* gradient, double (&absolute)[lanes], double (&squares)[lanes]) {
+struct Sums {
+  double absolute = 0, squares = 0;
+};
+
+// Adds pull w, the gradient of the constraint and of the ridge for the n weights of one unit, and
+// their |w| and w^2.
+template <class T>
+void add_penalty(const T* w, const T* pull, std::int64_t n, T* gradient, Sums& sums) {
+  T absolute[lanes] = {}, squares[lanes] = {};
   const auto add = [&](std::int64_t i, int lane) {
-    gradient[i] += (multiplier * slope[i] + l2) * w[i];
+    gradient[i] += pull[i] * w[i];
     absolute[lane] += std::fabs(w[i]);
     squares[lane] += w[i] * w[i];
   };
@@ -77,19 +85,22 @@ void add_penalty(const double* w, const double* slope, std::int64_t n, double mu
   for (; i + lanes <= n; i += lanes)
     for (int lane = 0; lane < lanes; ++lane) add(i + lane, lane);
   for (; i < n; ++i) add(i, 0);
+  sums.absolute += total(absolute);
+  sums.squares += total(squares);
 }
 
 // AdamW (I. Loshchilov and F. Hutter, 2019) without weight decay, which on edge weights would be a
 // second shrinkage. |W|_1 is taken by its proximal operator: by its
 // subgradient, weights without an effect would jitter about 0 by a step, and the penalty would read
 // the jitter as cycles and wear down the edges that are real.
+template <class T>
 class Adam {
 public:
   /// factor: inputs x features, see augmented_lagrangian().
   Adam(std::size_t n, const Matrix& factor, std::int64_t channels)
       : factor_(factor), channels_(channels), mean_(n), square_(n) {}
 
-  void step(double* parameters, const double* gradient, std::int64_t edge_parameters, double rate,
+  void step(T* parameters, const T* gradient, std::int64_t edge_parameters, double rate,
             double lambda, Run& run) {
     simd::AdamStep s;
     power1_ *= s.beta1;
@@ -126,32 +137,34 @@ public:
   }
 
 private:
-  void shrink_by_factor(double* parameters, double threshold, const simd::AdamStep& s) const {
+  void shrink_by_factor(T* parameters, double threshold, const simd::AdamStep& s) const {
     const std::int64_t inputs = factor_.rows();
     for (std::int64_t u = 0; u < factor_.cols() * channels_; ++u) {
       const double* factor = factor_.column(u / channels_);
       for (std::int64_t i = 0; i < inputs; ++i) {
-        double& p = parameters[u * inputs + i];
+        T& p = parameters[u * inputs + i];
         const double scale =
             std::sqrt(square_[static_cast<std::size_t>(u * inputs + i)]) * s.correction2;
         const double size = std::fabs(p) - threshold * factor[i] / (scale + s.epsilon);
-        p = std::isinf(factor[i]) ? 0 : std::copysign(std::max(size, 0.0), p);
+        p = std::isinf(factor[i]) ? 0 : std::copysign(static_cast<T>(std::max(size, 0.0)), p);
       }
     }
   }
 
   const Matrix& factor_;
   std::int64_t channels_;
-  std::vector<double> mean_, square_;
+  std::vector<T> mean_, square_;
   double power1_ = 1, power2_ = 1;
 };
 
 // Minibatches of the rows of a table without end, gathered into one buffer. Every pass over the
 // rows has an order of its own, and a batch that reaches the end of a pass goes on with the next:
 // all batches have the same size, and no row is left out.
+template <class T>
 class BatchReader {
 public:
-  BatchReader(const Batch& table, std::int64_t columns, std::int64_t rows, std::uint64_t seed)
+  BatchReader(const Batch<double>& table, std::int64_t columns, std::int64_t rows,
+              std::uint64_t seed)
       : table_(table), columns_(columns), seed_(seed), row_(static_cast<std::size_t>(rows)),
         x_(static_cast<std::size_t>(checked_size(rows, columns, "batch"))),
         weight_(table.weight ? x_.size() : 0) {}
@@ -164,7 +177,7 @@ public:
     position_ = static_cast<std::size_t>(read % table_.rows);
   }
 
-  Batch next() {
+  Batch<T> next(Run& run) {
     for (std::int64_t& row : row_) {
       if (position_ == order_.size()) {
         order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows);
@@ -172,26 +185,32 @@ public:
       }
       row = order_[position_++];
     }
-    gather(table_.x, x_.data());
-    if (table_.weight) gather(table_.weight, weight_.data());
+    gather(table_.x, x_.data(), run);
+    if (table_.weight) gather(table_.weight, weight_.data(), run);
     return {x_.data(), table_.weight ? weight_.data() : nullptr, std::ssize(row_)};
   }
 
 private:
-  void gather(const double* from, double* to) const {
-    for (std::int64_t j = 0; j < columns_; ++j, from += table_.rows)
-      for (const std::int64_t row : row_) *to++ = from[row];
+  void gather(const double* from, T* to, Run& run) const {
+    run.parallel_for(ceiling(columns_, block_effects), [&](std::int64_t block) {
+      const std::int64_t end = std::min(columns_, (block + 1) * block_effects);
+      for (std::int64_t j = block * block_effects; j < end; ++j)
+        for (std::int64_t r = 0; r < std::ssize(row_); ++r)
+          to[j * std::ssize(row_) + r] =
+              static_cast<T>(from[j * table_.rows + row_[static_cast<std::size_t>(r)]]);
+    });
   }
-  const Batch& table_;
+  const Batch<double>& table_;
   std::int64_t columns_;
   std::uint64_t seed_, pass_ = 0;
   std::vector<std::int64_t> order_; // of the rows in the present pass
   std::size_t position_ = 0;
   std::vector<std::int64_t> row_; // of the present batch
-  std::vector<double> x_, weight_;
+  std::vector<T> x_, weight_;
 };
 
-void exclude_edges(const Matrix& factor, std::int64_t channels, double* parameters) {
+template <class T>
+void exclude_edges(const Matrix& factor, std::int64_t channels, T* parameters) {
   for (std::int64_t j = 0; j < factor.cols(); ++j)
     for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
       for (std::int64_t i = 0; i < factor.rows(); ++i)
@@ -201,97 +220,112 @@ void exclude_edges(const Matrix& factor, std::int64_t channels, double* paramete
 // The history and the parameters as one vector, history first; and back, up to what comes behind.
 constexpr std::int64_t epoch_values = 7;
 
-void write(const Solution& fit, std::vector<double>& out) {
+template <class T>
+void write(const Solution<T>& fit, std::vector<double>& out) {
   for (const DagEpoch& e : fit.history)
-    out.insert(out.end(), {static_cast<double>(e.epoch), e.loss, e.reconstruction, e.kl, e.h, e.rho,
-                           e.alpha});
+    out.insert(out.end(),
+               {static_cast<double>(e.epoch), e.loss, e.reconstruction, e.kl, e.h, e.rho, e.alpha});
   out.insert(out.end(), fit.parameters.begin(), fit.parameters.end());
 }
 
-const double* resume(const Checkpoint& checkpoint, Solution& fit, std::int64_t epochs) {
+template <class T>
+const double* resume(const Checkpoint& checkpoint, Solution<T>& fit, std::int64_t epochs) {
   constexpr std::int64_t multipliers = 5; // two of Adam, rho, alpha, h
   const std::int64_t expected =
       epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) + multipliers;
   if (checkpoint.epoch > epochs || std::ssize(checkpoint.values) != expected)
-    throw Error(Status::invalid_argument, "checkpoint is damaged: it has " +
-                                              std::to_string(checkpoint.values.size()) +
-                                              " values, but this fit needs " +
-                                              std::to_string(expected));
+    throw Error(Status::invalid_argument,
+                "checkpoint is damaged: it has " + std::to_string(checkpoint.values.size()) +
+                    " values, but this fit needs " + std::to_string(expected));
   const double* in = checkpoint.values.data();
   for (std::int64_t e = 0; e < checkpoint.epoch; ++e, in += epoch_values)
-    fit.history.push_back({static_cast<std::int64_t>(in[0]), in[1], in[2], in[3], in[4], in[5], in[6]});
+    fit.history.push_back(
+        {static_cast<std::int64_t>(in[0]), in[1], in[2], in[3], in[4], in[5], in[6]});
   std::copy_n(in, fit.parameters.size(), fit.parameters.begin());
   return in + fit.parameters.size();
 }
 
 // The log-det form of h exists only for spectral radii below 1: a step that leaves its domain is
 // pulled back by shrinking the edge weights.
-void return_to_domain(Objective& objective, std::vector<double>& parameters,
+template <class T>
+void return_to_domain(Objective<T>& objective, std::vector<T>& parameters,
                       std::int64_t edge_parameters, Run& run) {
   while (std::isinf(objective.constraint(parameters.data(), run)))
-    std::for_each_n(parameters.begin(), edge_parameters, [](double& w) { w *= 0.9; });
+    std::for_each_n(parameters.begin(), edge_parameters, [](T& w) { w *= T(0.9); });
 }
 
 } // namespace
 
-Objective::Objective(Model& model, Constraint form)
+template <class T>
+Objective<T>::Objective(Model<T>& model, Constraint form)
     : model_(model), constraint_(form), strength_(model.shape().inputs, model.shape().features),
       slope_(model.shape().inputs, model.shape().features),
       absolute_(static_cast<std::size_t>(ceiling(model.shape().features, block_effects))),
       squares_(absolute_.size()) {}
 
-double Objective::constraint(const double* parameters, Run& run) {
+template <class T>
+double Objective<T>::constraint(const T* parameters, Run& run) {
   const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
                      channels = model_.shape().channels;
-  for (std::int64_t j = 0; j < m; ++j) {
-    double* s = strength_.column(j);
-    std::fill_n(s, inputs, 0.0);
-    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u) {
-      const double* w = parameters + u * inputs;
-      for (std::int64_t i = 0; i < inputs; ++i) s[i] += w[i] * w[i];
+  run.parallel_for(ceiling(m, block_effects), [&](std::int64_t block) {
+    const std::int64_t end = std::min(m, (block + 1) * block_effects);
+    for (std::int64_t j = block * block_effects; j < end; ++j) {
+      double* s = strength_.column(j);
+      std::fill_n(s, inputs, 0.0);
+      for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u) {
+        const T* w = parameters + u * inputs;
+        for (std::int64_t i = 0; i < inputs; ++i) s[i] += static_cast<double>(w[i]) * w[i];
+      }
     }
-  }
+  });
   return h_ = model_.causes().empty() ? constraint_(strength_, slope_, run)
                                       : sparse_expm(strength_, model_.causes(), slope_, run);
 }
 
-Objective::Value Objective::operator()(const Batch& batch, const double* parameters,
-                                       const Penalty& penalty, double* gradient, Run& run) {
+template <class T>
+Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty,
+                              T* gradient, Run& run) {
   const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
                      channels = model_.shape().channels;
-  Value value;
-  value.score = model_.score(batch, parameters, gradient, run);
-  value.h = h_;
+  Loss loss;
+  loss.score = model_.score(batch, parameters, gradient, run);
+  loss.h = h_;
 
   // All terms in one pass over the weights, which on wide tables do not fit into the cache.
   const double multiplier = 2 * (penalty.rho * h_ + penalty.alpha);
   const double l2 = model_.shape().ridged > 0 ? penalty.l2 : 0;
   const std::int64_t blocks = ceiling(m, block_effects);
   run.parallel_for(blocks, [&](std::int64_t block) {
-    double absolute[lanes] = {}, squares[lanes] = {};
+    Sums sums;
+    std::vector<T> pull(static_cast<std::size_t>(inputs));
     const std::int64_t end = std::min(m, (block + 1) * block_effects);
-    for (std::int64_t j = block * block_effects; j < end; ++j)
+    for (std::int64_t j = block * block_effects; j < end; ++j) {
+      const double* slope = slope_.column(j);
+      std::transform(slope, slope + inputs, pull.begin(),
+                     [&](double s) { return static_cast<T>(multiplier * s + l2); });
       for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
-        add_penalty(parameters + u * inputs, slope_.column(j), inputs, multiplier, l2,
-                    gradient + u * inputs, absolute, squares);
-    absolute_[static_cast<std::size_t>(block)] = total(absolute);
-    squares_[static_cast<std::size_t>(block)] = total(squares);
+        add_penalty(parameters + u * inputs, pull.data(), inputs, gradient + u * inputs, sums);
+    }
+    absolute_[static_cast<std::size_t>(block)] = sums.absolute;
+    squares_[static_cast<std::size_t>(block)] = sums.squares;
   });
   double absolute = std::accumulate(absolute_.begin(), absolute_.end(), 0.0);
   double squares = std::accumulate(squares_.begin(), squares_.end(), 0.0);
   for (std::int64_t p = model_.edge_parameters(); p < model_.shape().ridged; ++p) {
-    gradient[p] += l2 * parameters[p];
-    squares += parameters[p] * parameters[p];
+    gradient[p] += static_cast<T>(l2) * parameters[p];
+    squares += static_cast<double>(parameters[p]) * parameters[p];
   }
 
   if (penalty.factor) absolute = absolute_sum(parameters, *penalty.factor, channels);
-  value.loss = value.score.reconstruction + value.score.kl + penalty.lambda * absolute +
+  loss.total = loss.score.reconstruction + loss.score.kl + penalty.lambda * absolute +
                0.5 * l2 * squares + 0.5 * penalty.rho * h_ * h_ + penalty.alpha * h_;
-  return value;
+  return loss;
 }
 
-Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, const Matrix& factor,
-                              const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+template <class T>
+Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, double lambda,
+                                 const Matrix& factor, const DagOptions& options, Run& run,
+                                 Checkpoint* checkpoint) {
   const std::int64_t m = model.shape().features, n = table.rows;
   const std::int64_t batch_rows = std::min(options.batch_size, n);
   // An epoch is one or more passes over the rows, rounded up to whole batches.
@@ -302,14 +336,14 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
       options.rho_interval > 0 ? options.rho_interval
                                : std::max<std::int64_t>(1, options.epochs / penalty_updates);
 
-  Solution fit;
+  Solution<T> fit;
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
-  std::vector<double> gradient(fit.parameters.size());
+  std::vector<T> gradient(fit.parameters.size());
   model.initialize(run.seed(), fit.parameters.data());
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
-  Objective objective(model, options.constraint);
-  Adam adam(fit.parameters.size(), factor, model.shape().channels);
-  BatchReader reader(table, m, batch_rows, run.seed());
+  Objective<T> objective(model, options.constraint);
+  Adam<T> adam(fit.parameters.size(), factor, model.shape().channels);
+  BatchReader<T> reader(table, m, batch_rows, run.seed());
   const auto renew_constraint = [&](std::int64_t step) {
     if (options.constraint == Constraint::logdet)
       return_to_domain(objective, fit.parameters, model.edge_parameters(), run);
@@ -334,24 +368,23 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
   for (std::int64_t epoch = first_epoch; epoch <= options.epochs; ++epoch) {
     DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
     for (std::int64_t s = 0; s < steps_per_epoch; ++s) {
-      const Batch batch = reader.next();
+      const Batch<T> batch = reader.next(run);
       renew_constraint(step);
-      const Objective::Value value =
-          objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
-      if (!std::isfinite(value.loss))
+      const Loss loss = objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
+      if (!std::isfinite(loss.total))
         throw Error(Status::not_converged,
                     "the loss is not finite in epoch " + std::to_string(epoch) +
                         ": use a lower learning rate, or scale the columns (standardize)");
-      record.loss += value.loss;
-      record.reconstruction += value.score.reconstruction;
-      record.kl += value.score.kl;
+      record.loss += loss.total;
+      record.reconstruction += loss.score.reconstruction;
+      record.kl += loss.score.kl;
       const double progress = static_cast<double>(step) / static_cast<double>(steps);
       const double rate =
           options.learning_rate *
           (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
       adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate,
                 lambda * std::min(1.0, progress / warm_up), run);
-      run.report({"dag", ++step, steps, value.loss, value.h});
+      run.report({"dag", ++step, steps, loss.total, loss.h});
     }
     const double count = static_cast<double>(steps_per_epoch);
     record.loss /= count;
@@ -377,5 +410,12 @@ Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, c
   }
   return fit;
 }
+
+template class Objective<float>;
+template class Objective<double>;
+template Solution<float> augmented_lagrangian(Model<float>&, const Batch<double>&, double,
+                                              const Matrix&, const DagOptions&, Run&, Checkpoint*);
+template Solution<double> augmented_lagrangian(Model<double>&, const Batch<double>&, double,
+                                               const Matrix&, const DagOptions&, Run&, Checkpoint*);
 
 } // namespace cape::sem

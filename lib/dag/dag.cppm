@@ -32,6 +32,12 @@ enum class Missing : std::int32_t {
   fail, ///< NaN in the table is an error
   mask  ///< a NaN adds nothing to the loss and enters other equations at its column's mean
 };
+/// The numbers that training computes with.
+enum class Precision : std::int32_t {
+  automatic, ///< float32 for sem mlp, else float64
+  float64,
+  float32 ///< sem mlp only
+};
 
 /// What is known of the graph before it is learned. Columns are given by their numbers; an empty
 /// member says nothing. Only the ends of an edge are looked at.
@@ -67,11 +73,12 @@ struct DagOptions {
   bool standardize =
       false; ///< scale columns to unit variance and use the likelihood of unequal variances
   Missing missing = Missing::fail;
+  Precision precision = Precision::automatic; ///< of training; results and refinement keep theirs
   /// L1 weight. Automatic: 1 for literal, else max(0.45 sqrt(log M / N), 0.02 for mlp or 0.05 for
   /// linear and paper), with M the number of columns that vary
   double lambda = std::numeric_limits<double>::quiet_NaN();
-  double l2 = 0.002;        ///< ridge on the weights of the MLPs
-  double threshold = 0.2;   ///< tau: smaller |A| are pruned
+  double l2 = 0.002;      ///< ridge on the weights of the MLPs
+  double threshold = 0.2; ///< tau: smaller |A| are pruned
   /// Columns that may be causes of an effect, chosen by association before learning: with p of them
   /// a step costs O(batch M p hidden), and weights and h need no M x M matrix. Automatic: all
   /// columns (sem mlp)
@@ -110,16 +117,16 @@ struct DagEpoch {
 
 struct Dag {
   // M x M, by columns; zeros, which are most of their entries, are not stored.
-  SparseMatrix weights;   ///< before pruning; zero diagonal. Model G: norms (>= 0); linear and paper:
-                          ///< signed
-  SparseMatrix sign;      ///< -1 or 1: direction in which the effect moves with the cause
+  SparseMatrix weights; ///< before pruning; zero diagonal. Model G: norms (>= 0); linear and paper:
+                        ///< signed
+  SparseMatrix sign;    ///< -1 or 1: direction in which the effect moves with the cause
   SparseMatrix statistic; ///< t statistics of the refinement (0 where not tested); empty if not
                           ///< refined
   /// What is returned as the DAG: pruned or refined, acyclic. Edge weights are `weights`, signed by
   /// `sign`; an edge that the refinement or the user's knowledge keeps against a smaller weight
   /// gets the threshold
   Digraph graph;
-  std::vector<Edge> required; ///< by the user's knowledge; prune() keeps them too
+  std::vector<Edge> required;      ///< by the user's knowledge; prune() keeps them too
   std::vector<std::int64_t> order; ///< a topological order of graph
   std::vector<DagEpoch> history;
   bool converged = false; ///< h <= h_tolerance at the end
@@ -206,8 +213,9 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
 /// and for tests: -ELBO + lambda |W|_1 + l2/2 |.|^2 + rho/2 h^2 + alpha h (paper, eq_lossdag), and
 /// its gradient if that is not null. The parameters start with the edge weights, channel k of
 /// i -> j at (j * channels + k) * features + i (channels: hidden for sem mlp, else 1); self weights
-/// must be 0 and their gradient is 0. With options.candidates = p, cause number c of effect j, which
-/// is candidate_causes(x, p)(c, j), takes the place of i and p that of features.
+/// must be 0 and their gradient is 0. With options.candidates = p, cause number c of effect j,
+/// which is candidate_causes(x, p)(c, j), takes the place of i and p that of features. Computed in
+/// double, and in float only if options.precision is float32.
 double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
                 const DagOptions& options, std::vector<double>* gradient = nullptr);
 
@@ -280,11 +288,16 @@ private:
 
 namespace cape::sem {
 
+// Training computes in T, which is double or float. Sums over many rows, weights or edges are
+// double always.
+
 /// The rows that one step of the optimiser sees.
+template <class T>
 struct Batch {
-  const double* x = nullptr; ///< rows x features, column-major without gaps; 0 where missing
-  /// Weight of each value's own equation: 0 where it is missing or was set from outside; null: all 1
-  const double* weight = nullptr;
+  const T* x = nullptr; ///< rows x features, column-major without gaps; 0 where missing
+  /// Weight of each value's own equation: 0 where it is missing or was set from outside; null: all
+  /// 1
+  const T* weight = nullptr;
   std::int64_t rows = 0;
 };
 
@@ -298,21 +311,23 @@ struct Score {
 /// itself. Empty: all columns.
 using Causes = BasicMatrix<std::int64_t>;
 
+struct Shape {
+  std::int64_t features = 0;
+  std::int64_t inputs = 0; ///< of an effect
+  std::int64_t channels = 1;
+  std::int64_t parameters = 0;
+  std::int64_t ridged = 0; ///< the leading parameters that the ridge holds
+};
+
 /// A structural equation model whose parameters are one vector. The vector starts with the edge
 /// weights W: channel k of the edge from input c of effect j is entry (j * channels + k) * inputs +
 /// c, so that the weights of one effect are adjacent columns of an inputs x (features * channels)
 /// matrix. Input c of effect j is column causes(c, j), or column c if all columns are inputs; self
 /// weights are then 0 and so is their gradient. The strength of an edge is
 /// S[c,j] = sum_k W[c,j,k]^2, which is what the constraint sees.
+template <class T>
 class Model {
 public:
-  struct Shape {
-    std::int64_t features = 0;
-    std::int64_t inputs = 0; ///< of an effect
-    std::int64_t channels = 1;
-    std::int64_t parameters = 0;
-    std::int64_t ridged = 0; ///< the leading parameters that the ridge holds
-  };
   explicit Model(const Shape& shape, Causes causes = {})
       : shape_(shape), causes_(std::move(causes)) {}
   virtual ~Model();
@@ -322,28 +337,36 @@ public:
     return shape_.inputs * shape_.features * shape_.channels;
   }
 
-  virtual void initialize(std::uint64_t seed, double* parameters) const = 0;
+  virtual void initialize(std::uint64_t seed, T* parameters) const = 0;
   /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.
-  virtual Score score(const Batch& batch, const double* parameters, double* gradient, Run& run) = 0;
+  virtual Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) = 0;
   /// Into sign (inputs x features): -1, 0 or 1, how the effect moves with the cause over the rows.
-  virtual void edge_signs(const Batch& table, const double* parameters, Matrix& sign, Run& run) = 0;
+  virtual void edge_signs(const Batch<double>& table, const T* parameters, Matrix& sign,
+                          Run& run) = 0;
 
 private:
   Shape shape_;
   Causes causes_;
 };
-/// Only sem mlp takes causes.
-std::unique_ptr<Model> make_model(std::int64_t features, Causes causes, const DagOptions& options);
-std::unique_ptr<Model> make_mlp(std::int64_t features, Causes causes, const DagOptions& options);
-std::unique_ptr<Model> make_linear(std::int64_t features, const DagOptions& options);
-std::unique_ptr<Model> make_paper(std::int64_t features, const DagOptions& options);
-std::unique_ptr<Model> make_literal(std::int64_t features, const DagOptions& options);
+/// Only sem mlp takes causes, and computes in float.
+template <class T>
+std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
+                                     const DagOptions& options);
+template <class T>
+std::unique_ptr<Model<T>> make_mlp(std::int64_t features, Causes causes, const DagOptions& options);
+std::unique_ptr<Model<double>> make_linear(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model<double>> make_paper(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model<double>> make_literal(std::int64_t features, const DagOptions& options);
+
+/// Whether to train in float, and Error(invalid_argument) if the options ask for it in vain.
+bool in_float(const DagOptions& options);
 
 /// What one column adds to -ELBO, z (rows) being its noise: 1/2 mean w z^2, or 1/2 log mean w z^2
-/// when variances are unequal; w is `weight`, or 1 if that is null. With weights z is taken about its
-/// weighted mean: columns are centred over all rows, and the noise where the equation holds may have
-/// another level. z is overwritten by the gradient with respect to z.
-double column_score(double* z, std::int64_t rows, const double* weight, bool unequal_variances);
+/// when variances are unequal; w is `weight`, or 1 if that is null. With weights z is taken about
+/// its weighted mean: columns are centred over all rows, and the noise where the equation holds may
+/// have another level. z is overwritten by the gradient with respect to z.
+template <class T>
+double column_score(T* z, std::int64_t rows, const T* weight, bool unequal_variances);
 
 /// Inputs that an effect of this model has: the candidates of the options, or all features.
 std::int64_t input_count(std::int64_t features, const DagOptions& options);
@@ -357,7 +380,8 @@ Causes screen(const MatrixView& x, const EdgeFactors& known, std::int64_t count,
 /// and only where walks lead. At most the largest finite number.
 double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run);
 
-/// h(S) of S >= 0 (square) and dh/dS; its workspace is kept between calls.
+/// h(S) of S >= 0 (square) and dh/dS; its workspace is kept between calls. expm is computed in T.
+template <class T>
 class AcyclicityConstraint {
 public:
   explicit AcyclicityConstraint(Constraint form);
@@ -380,39 +404,56 @@ struct Penalty {
   const Matrix* factor = nullptr; ///< of lambda; null: 1 everywhere
 };
 
+/// The value of the objective.
+struct Loss {
+  double total = 0;
+  Score score;
+  double h = 0;
+};
+
 /// The objective, with what a step needs allocated once.
+template <class T>
 class Objective {
 public:
-  Objective(Model& model, Constraint form);
-  struct Value {
-    double loss = 0;
-    Score score;
-    double h = 0;
-  };
+  Objective(Model<T>& model, Constraint form);
   /// h of the parameters. It and its gradient hold for the calls below until this is called again.
-  double constraint(const double* parameters, Run& run);
+  double constraint(const T* parameters, Run& run);
   /// The whole loss, and the gradient of its smooth part: of all terms but lambda |W|_1.
-  Value operator()(const Batch& batch, const double* parameters, const Penalty& penalty,
-                   double* gradient, Run& run);
+  Loss operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty, T* gradient,
+                  Run& run);
 
 private:
-  Model& model_;
-  AcyclicityConstraint constraint_;
+  Model<T>& model_;
+  AcyclicityConstraint<T> constraint_;
   Matrix strength_, slope_;                ///< S and dh/dS
   std::vector<double> absolute_, squares_; ///< sums over the weights of a block of effects
   double h_ = 0;
 };
 
 /// The paper's alternating updates: proximal AdamW on minibatches; alpha and rho now and then.
+template <class T>
 struct Solution {
-  std::vector<double> parameters;
+  std::vector<T> parameters;
   std::vector<DagEpoch> history;
   double h = 0;
 };
 /// factor: inputs x features factors of lambda, infinite where there can be no edge; or empty.
 /// checkpoint: null, or where to go on, kept up to date.
-Solution augmented_lagrangian(Model& model, const Batch& table, double lambda, const Matrix& factor,
-                              const DagOptions& options, Run& run, Checkpoint* checkpoint);
+template <class T>
+Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, double lambda,
+                                 const Matrix& factor, const DagOptions& options, Run& run,
+                                 Checkpoint* checkpoint);
+
+/// What is learned of the edges; matrices are inputs x features.
+struct Fit {
+  Matrix weights; ///< norms over the channels; the weights themselves if there is one channel only
+  Matrix sign;
+  std::vector<DagEpoch> history;
+  double h = 0;
+};
+/// The model of the options, trained by augmented_lagrangian() in the options' precision.
+Fit train(const Batch<double>& table, std::int64_t features, const Causes& causes, double lambda,
+          const Matrix& factor, const DagOptions& options, Run& run, Checkpoint* checkpoint);
 
 } // namespace cape::sem
 

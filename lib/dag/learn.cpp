@@ -29,7 +29,7 @@ struct Table {
   Matrix x;
   Matrix weight;                     ///< of every value's own equation; empty if all are 1
   std::vector<std::int64_t> columns; ///< original number of each
-  sem::Batch batch() const {
+  sem::Batch<double> batch() const {
     return {x.data(), weight.empty() ? nullptr : weight.data(), x.rows()};
   }
 };
@@ -189,20 +189,6 @@ double automatic_lambda(Sem sem, std::int64_t rows, std::int64_t features) {
   return std::max(0.02, 0.45 * chance);
 }
 
-// Norms over the channels; the weights themselves where there is one channel only.
-Matrix adjacency(const sem::Model& model, const std::vector<double>& parameters) {
-  const std::int64_t inputs = model.shape().inputs, channels = model.shape().channels;
-  Matrix a(inputs, model.shape().features);
-  for (std::int64_t j = 0; j < a.cols(); ++j)
-    for (std::int64_t i = 0; i < inputs; ++i) {
-      const double* w = parameters.data() + j * channels * inputs + i;
-      double squares = 0;
-      for (std::int64_t k = 0; k < channels; ++k) squares += w[k * inputs] * w[k * inputs];
-      a(i, j) = channels == 1 ? *w : std::sqrt(squares);
-    }
-  return a;
-}
-
 // Entry (c, j) of a packed matrix belongs to column causes(c, j); without causes it is full.
 std::int64_t cause(const sem::Causes& causes, std::int64_t c, std::int64_t j) {
   return causes.empty() ? c : causes(c, j);
@@ -319,11 +305,13 @@ void warn(const DagOptions& options, bool not_refined, Dag& dag) {
 // The table twice; the weights with their gradient and two moments; the matrices of h and of the
 // result.
 double training_bytes(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
+  const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
   const double m = static_cast<double>(columns);
   const double inputs = static_cast<double>(sem::input_count(columns, options));
   const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
   const double matrices = inputs < m ? 5 : 12;
-  return 8 * (2 * static_cast<double>(rows) * m + 4 * units * m * inputs + matrices * m * m);
+  return 8 * (2 * static_cast<double>(rows) * m + matrices * m * m) +
+         number * 4 * units * m * inputs;
 }
 
 // A required edge cannot be honoured in a column without variance.
@@ -351,8 +339,9 @@ std::uint64_t fit_id(const Table& table, const sem::Causes& causes, const Matrix
 
 void claim(Checkpoint& checkpoint, std::uint64_t id) {
   if (checkpoint.epoch > 0 && checkpoint.fit != id)
-    throw Error(Status::invalid_argument, "checkpoint is that of a fit of another table, knowledge, "
-                                          "options or seed; this one must start without it");
+    throw Error(Status::invalid_argument,
+                "checkpoint is that of a fit of another table, knowledge, "
+                "options or seed; this one must start without it");
   checkpoint.fit = id;
 }
 
@@ -376,6 +365,7 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
               const DagOptions& options_in, Run& run, Checkpoint* checkpoint) {
   DagOptions options = options_in;
   check_options(fields(options));
+  sem::in_float(options); // may refuse
   check_view(x_in, "x");
   if (x_in.rows < min_rows || x_in.cols < min_columns)
     throw Error(Status::invalid_argument,
@@ -403,18 +393,14 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   sem::Causes causes;
   if (inputs < table.x.cols()) causes = sem::screen(table.x, known, inputs, run);
   const Matrix factor = pack(known, causes, inputs, table.x.cols());
-  const std::unique_ptr<sem::Model> model = sem::make_model(table.x.cols(), causes, options);
   if (checkpoint) claim(*checkpoint, fit_id(table, causes, factor, options, run.seed()));
-  sem::Solution fit = sem::augmented_lagrangian(*model, table.batch(), dag.lambda, factor, options,
-                                                run, checkpoint);
-  const Matrix weights = adjacency(*model, fit.parameters);
-  Matrix sign(inputs, table.x.cols());
-  model->edge_signs(table.batch(), fit.parameters.data(), sign, run);
+  sem::Fit fit = sem::train(table.batch(), table.x.cols(), causes, dag.lambda, factor, options, run,
+                            checkpoint);
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= options.h_tolerance;
-  dag.weights = scatter(weights, causes, table.columns, x.cols);
-  dag.sign = scatter(sign, causes, table.columns, x.cols);
+  dag.weights = scatter(fit.weights, causes, table.columns, x.cols);
+  dag.sign = scatter(fit.sign, causes, table.columns, x.cols);
 
   std::vector<std::int64_t> visit = table.columns;
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
@@ -424,7 +410,7 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
                                  (options.refine == Refine::automatic && options.sem == Sem::mlp &&
                                   table.x.cols() <= refine_limit);
   if (wanted_refinement && weight.empty()) {
-    Matrix strength = unpack(weights, causes);
+    Matrix strength = unpack(fit.weights, causes);
     for (std::int64_t e = 0; e < strength.size(); ++e)
       strength.data()[e] = std::fabs(strength.data()[e]);
     const Matrix all_factors = pack(known, {}, table.x.cols(), table.x.cols());
@@ -440,14 +426,43 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
 std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& options_in) {
   DagOptions options = options_in;
   check_options(fields(options));
+  sem::in_float(options);
   if (features < 1)
     throw Error(Status::invalid_argument,
                 "features is " + std::to_string(features) + "; it must be at least 1");
   const std::int64_t inputs = sem::input_count(features, options);
   sem::Causes causes;
   if (inputs < features) causes = sem::Causes(inputs, features);
-  return sem::make_model(features, std::move(causes), options)->shape().parameters;
+  return sem::make_model<double>(features, std::move(causes), options)->shape().parameters;
 }
+
+namespace {
+
+template <class T>
+double loss_in(const Matrix& x, const Matrix& weight, sem::Causes causes,
+               std::span<const double> parameters, double rho, double alpha,
+               const DagOptions& options, Run& run, std::vector<double>* gradient) {
+  const auto in_t = [](const auto& values) {
+    return std::vector<T>(values.data(), values.data() + values.size());
+  };
+  const std::vector<T> table = in_t(x), weights = in_t(weight), p = in_t(parameters);
+  const auto model = sem::make_model<T>(x.cols(), std::move(causes), options);
+  sem::Objective<T> objective(*model, options.constraint);
+  if (std::isinf(objective.constraint(p.data(), run)))
+    throw Error(Status::invalid_argument,
+                "the edge weights are outside the domain of the log-det form of h");
+  std::vector<T> slope(p.size());
+  const sem::Loss loss =
+      objective({table.data(), weights.empty() ? nullptr : weights.data(), x.rows()}, p.data(),
+                {options.lambda, options.l2, rho, alpha}, slope.data(), run);
+  if (!gradient) return loss.total;
+  gradient->assign(slope.begin(), slope.end());
+  for (std::size_t e = 0; e < static_cast<std::size_t>(model->edge_parameters()); ++e)
+    (*gradient)[e] += options.lambda * ((p[e] > 0) - (p[e] < 0));
+  return loss.total;
+}
+
+} // namespace
 
 double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
                 const DagOptions& options_in, std::vector<double>* gradient) {
@@ -468,26 +483,14 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
       weight.data()[e] = missing ? 0 : 1;
       if (missing) values.data()[e] = 0;
     }
-  std::vector<double> slope(static_cast<std::size_t>(size));
   Run run;
   const std::int64_t inputs = sem::input_count(x.cols, options);
   sem::Causes causes;
   if (inputs < x.cols) causes = sem::screen(values, EdgeFactors(), inputs, run);
-  const std::unique_ptr<sem::Model> model = sem::make_model(x.cols, std::move(causes), options);
-  const double lambda =
-      std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, x.cols) : options.lambda;
-  sem::Objective objective(*model, options.constraint);
-  if (std::isinf(objective.constraint(parameters.data(), run)))
-    throw Error(Status::invalid_argument,
-                "the edge weights are outside the domain of the log-det form of h");
-  const sem::Objective::Value value =
-      objective({values.data(), any_missing ? weight.data() : nullptr, x.rows}, parameters.data(),
-                {lambda, options.l2, rho, alpha}, slope.data(), run);
-  for (std::int64_t p = 0; p < model->edge_parameters(); ++p)
-    slope[static_cast<std::size_t>(p)] += lambda * ((parameters[static_cast<std::size_t>(p)] > 0) -
-                                                    (parameters[static_cast<std::size_t>(p)] < 0));
-  if (gradient) *gradient = std::move(slope);
-  return value.loss;
+  if (std::isnan(options.lambda)) options.lambda = automatic_lambda(options.sem, x.rows, x.cols);
+  const bool single = options.precision == Precision::float32 && sem::in_float(options);
+  return (single ? loss_in<float> : loss_in<double>)(values, weight, std::move(causes), parameters,
+                                                     rho, alpha, options, run, gradient);
 }
 
 } // namespace cape

@@ -11,16 +11,18 @@ module cape.dag;
 namespace cape::sem {
 namespace {
 
-class LinearSem final : public Model {
+class LinearSem final : public Model<double> {
 public:
   LinearSem(std::int64_t features, bool unequal_variances)
-      : Model({features, features, 1, features * features, 0}), unequal_variances_(unequal_variances) {}
+      : Model({features, features, 1, features * features, 0}),
+        unequal_variances_(unequal_variances) {}
 
   void initialize(std::uint64_t, double* parameters) const override {
     for (std::int64_t e = 0; e < edge_parameters(); ++e) parameters[e] = 0;
   }
 
-  Score score(const Batch& batch, const double* parameters, double* gradient, Run&) override {
+  Score score(const Batch<double>& batch, const double* parameters, double* gradient,
+              Run&) override {
     const auto n = static_cast<arma::uword>(batch.rows);
     const auto m = static_cast<arma::uword>(shape().features);
     const arma::mat x(const_cast<double*>(batch.x), n, m, false, true);
@@ -37,7 +39,7 @@ public:
     return unequal_variances_ ? Score{total, 0} : Score{0, total};
   }
 
-  void edge_signs(const Batch&, const double* parameters, Matrix& sign, Run&) override {
+  void edge_signs(const Batch<double>&, const double* parameters, Matrix& sign, Run&) override {
     for (std::int64_t e = 0; e < edge_parameters(); ++e)
       sign.data()[e] = (parameters[e] > 0) - (parameters[e] < 0);
   }
@@ -49,7 +51,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<Model> make_linear(std::int64_t features, const DagOptions& options) {
+std::unique_ptr<Model<double>> make_linear(std::int64_t features, const DagOptions& options) {
   return std::make_unique<LinearSem>(features, options.standardize);
 }
 

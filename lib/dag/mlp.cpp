@@ -3,7 +3,7 @@
 //   z_j = x_j - c_j - sum_k v_jk sigmoid(sum_i W_ijk x_i + b_jk)
 module;
 #include "internal/arma.hpp"
-#include "simd/vector_math.hpp"
+#include "simd/hidden_layer.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -28,25 +28,26 @@ double initial_scale(std::int64_t features) {
   return 0.05 * std::min(1.0, std::sqrt(30.0 / static_cast<double>(features)));
 }
 
-arma::mat borrow(const double* data, std::int64_t rows, std::int64_t cols) {
-  return arma::mat(const_cast<double*>(data), static_cast<arma::uword>(rows),
-                   static_cast<arma::uword>(cols), false, true);
-}
-arma::vec borrow(const double* data, std::int64_t size) {
-  return arma::vec(const_cast<double*>(data), static_cast<arma::uword>(size), false, true);
+template <class T>
+arma::Mat<T> borrow(const T* data, std::int64_t rows, std::int64_t cols) {
+  return arma::Mat<T>(const_cast<T*>(data), static_cast<arma::uword>(rows),
+                      static_cast<arma::uword>(cols), false, true);
 }
 
-class MlpSem final : public Model {
+template <class T>
+class MlpSem final : public Model<T> {
 public:
   MlpSem(const Shape& shape, Causes causes, bool unequal_variances)
-      : Model(shape, std::move(causes)), hidden_(shape.channels),
+      : Model<T>(shape, std::move(causes)), hidden_(shape.channels),
         unequal_variances_(unequal_variances), part_(static_cast<std::size_t>(shape.features)) {}
 
-  void initialize(std::uint64_t seed, double* parameters) const override;
-  Score score(const Batch& batch, const double* parameters, double* gradient, Run& run) override;
-  void edge_signs(const Batch& table, const double* parameters, Matrix& sign, Run& run) override;
+  void initialize(std::uint64_t seed, T* parameters) const override;
+  Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) override;
+  void edge_signs(const Batch<double>& table, const T* parameters, Matrix& sign, Run& run) override;
 
 private:
+  using Model<T>::shape, Model<T>::causes, Model<T>::edge_parameters;
+
   // Where the parts of the vector start: W, v (features x hidden), b (likewise), c (features).
   std::int64_t v_at() const { return edge_parameters(); }
   std::int64_t b_at() const { return v_at() + shape().features * hidden_; }
@@ -54,65 +55,66 @@ private:
   // Effects first ... first + count - 1 of a block, which see the same inputs (rows x inputs).
   struct Block {
     std::int64_t first, count;
-    arma::mat inputs;
+    arma::Mat<T> inputs;
   };
   std::int64_t blocks() const {
     return causes().empty() ? (shape().features + shared_block - 1) / shared_block
                             : shape().features;
   }
-  Block block(const Batch& batch, std::int64_t number) const;
-  void activate(const Block& block, const double* parameters);
+  Block block(const Batch<T>& batch, std::int64_t number) const;
+  void pre_activate(const Block& block, const T* parameters);
 
   std::int64_t hidden_;
   bool unequal_variances_;
-  std::vector<double> units_;    // rows x (features * hidden): sigmoids, then their gradients
-  std::vector<double> residual_; // rows x features: z, then its gradient
-  std::vector<double> part_;     // score by effect
+  std::vector<T> units_;     // rows x (features * hidden): sigmoids, then their gradients
+  std::vector<T> residual_;  // rows x features: z, then its gradient
+  std::vector<double> part_; // score by effect
 };
 
-void MlpSem::initialize(std::uint64_t seed, double* parameters) const {
+template <class T>
+void MlpSem<T>::initialize(std::uint64_t seed, T* parameters) const {
   const std::int64_t m = shape().features, inputs = shape().inputs;
   const double weight = initial_scale(inputs), out = 1 / std::sqrt(static_cast<double>(hidden_));
   for (std::int64_t j = 0; j < m; ++j) {
     Rng rng(seed, {hash("dag.init"), static_cast<std::uint64_t>(j)});
     for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u) {
       for (std::int64_t c = 0; c < inputs; ++c)
-        parameters[u * inputs + c] = causes().empty() && c == j ? 0 : weight * rng.normal();
-      parameters[v_at() + u] = out * rng.normal();
+        parameters[u * inputs + c] =
+            static_cast<T>(causes().empty() && c == j ? 0 : weight * rng.normal());
+      parameters[v_at() + u] = static_cast<T>(out * rng.normal());
       // Units that start on the flank of their sigmoid see the curvature of an effect: with b near
       // 0, an effect that is even in its cause would leave the weights at 0 for good.
-      parameters[b_at() + u] = rng.normal();
+      parameters[b_at() + u] = static_cast<T>(rng.normal());
     }
     parameters[c_at() + j] = 0;
   }
 }
 
-MlpSem::Block MlpSem::block(const Batch& batch, std::int64_t number) const {
+template <class T>
+typename MlpSem<T>::Block MlpSem<T>::block(const Batch<T>& batch, std::int64_t number) const {
   const std::int64_t m = shape().features, inputs = shape().inputs, n = batch.rows;
   if (causes().empty()) {
     const std::int64_t first = number * shared_block;
     return {first, std::min(shared_block, m - first), borrow(batch.x, n, m)};
   }
-  Block own{number, 1, arma::mat(static_cast<arma::uword>(n), static_cast<arma::uword>(inputs))};
+  Block own{number, 1, arma::Mat<T>(static_cast<arma::uword>(n), static_cast<arma::uword>(inputs))};
   for (std::int64_t c = 0; c < inputs; ++c)
     std::copy_n(batch.x + causes()(c, number) * n, n,
                 own.inputs.colptr(static_cast<arma::uword>(c)));
   return own;
 }
 
-// The sigmoids of the effects of a block, into units_.
-void MlpSem::activate(const Block& block, const double* parameters) {
+// Of the effects of a block, without biases, into units_.
+template <class T>
+void MlpSem<T>::pre_activate(const Block& block, const T* parameters) {
   const std::int64_t inputs = shape().inputs, columns = block.count * hidden_;
   const auto n = static_cast<std::int64_t>(block.inputs.n_rows), start = block.first * hidden_;
-  double* units = units_.data() + start * n;
-  const double* bias = parameters + b_at() + start;
-  for (std::int64_t u = 0; u < columns; ++u) std::fill_n(units + u * n, n, bias[u]);
-  arma::mat pre = borrow(units, n, columns);
-  pre += block.inputs * borrow(parameters + start * inputs, inputs, columns);
-  simd::sigmoid(units, units, n * columns);
+  arma::Mat<T> units = borrow(units_.data() + start * n, n, columns);
+  units = block.inputs * borrow(parameters + start * inputs, inputs, columns);
 }
 
-Score MlpSem::score(const Batch& batch, const double* parameters, double* gradient, Run& run) {
+template <class T>
+Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) {
   const std::int64_t m = shape().features, inputs = shape().inputs, n = batch.rows;
   units_.resize(static_cast<std::size_t>(n * m * hidden_));
   residual_.resize(static_cast<std::size_t>(n * m));
@@ -120,26 +122,21 @@ Score MlpSem::score(const Batch& batch, const double* parameters, double* gradie
   run.parallel_for(blocks(), [&](std::int64_t number) {
     const Block effects = block(batch, number);
     const std::int64_t first = effects.first, end = first + effects.count;
-    activate(effects, parameters);
+    pre_activate(effects, parameters);
     for (std::int64_t j = first; j < end; ++j) {
-      const double* v = parameters + v_at() + j * hidden_;
-      arma::mat units = borrow(units_.data() + j * hidden_ * n, n, hidden_);
-      arma::vec z = borrow(residual_.data() + j * n, n);
-      z = borrow(batch.x + j * n, n) - units * borrow(v, hidden_);
-      z -= parameters[c_at() + j];
-      part_[static_cast<std::size_t>(j)] = column_score(
-          z.memptr(), n, batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
-
-      gradient[c_at() + j] = -arma::accu(z);
-      borrow(gradient + v_at() + j * hidden_, hidden_) = -(units.t() * z);
-      for (std::int64_t k = 0; k < hidden_; ++k) {
-        double* s = units.colptr(static_cast<arma::uword>(k));
-        for (std::int64_t r = 0; r < n; ++r) s[r] = -v[k] * z[r] * s[r] * (1 - s[r]);
-        gradient[b_at() + j * hidden_ + k] = arma::accu(borrow(s, n));
-      }
+      const std::int64_t u = j * hidden_;
+      const T *v = parameters + v_at() + u, shift = parameters[c_at() + j];
+      T* z = residual_.data() + j * n;
+      for (std::int64_t r = 0; r < n; ++r) z[r] = batch.x[j * n + r] - shift;
+      simd::hidden_layer(units_.data() + u * n, n, hidden_, parameters + b_at() + u, v, z);
+      part_[static_cast<std::size_t>(j)] =
+          column_score(z, n, batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
+      gradient[c_at() + j] = -arma::accu(borrow(z, n, 1));
+      simd::hidden_layer_slopes(units_.data() + u * n, n, hidden_, v, z, gradient + v_at() + u,
+                                gradient + b_at() + u);
     }
     const std::int64_t columns = effects.count * hidden_, start = first * hidden_;
-    arma::mat weight_gradient = borrow(gradient + start * inputs, inputs, columns);
+    arma::Mat<T> weight_gradient = borrow(gradient + start * inputs, inputs, columns);
     weight_gradient = effects.inputs.t() * borrow(units_.data() + start * n, n, columns);
     if (causes().empty())
       for (std::int64_t j = first; j < end; ++j)
@@ -151,12 +148,16 @@ Score MlpSem::score(const Batch& batch, const double* parameters, double* gradie
   return unequal_variances_ ? Score{total, 0} : Score{0, total};
 }
 
-// The sign of the mean derivative of an effect's MLP with respect to the cause over the rows.
-void MlpSem::edge_signs(const Batch& table, const double* parameters, Matrix& sign, Run& run) {
+// The sign of the mean derivative of an effect's MLP with respect to the cause over the rows. With
+// dz = -1 the derivative with respect to a bias is the sum over the rows of v s (1 - s).
+template <class T>
+void MlpSem<T>::edge_signs(const Batch<double>& table, const T* parameters, Matrix& sign,
+                           Run& run) {
   const std::int64_t m = shape().features, inputs = shape().inputs, k_all = m * hidden_;
   constexpr std::int64_t chunk = 256;
-  std::vector<double> slope(static_cast<std::size_t>(k_all)); // sum over rows of v s (1 - s)
-  std::vector<double> rows(static_cast<std::size_t>(chunk * m));
+  std::vector<double> slope(static_cast<std::size_t>(k_all));
+  std::vector<T> rows(static_cast<std::size_t>(chunk * m));
+  const std::vector<T> down(static_cast<std::size_t>(chunk), T(-1));
   for (std::int64_t start = 0; start < table.rows; start += chunk) {
     const std::int64_t n = std::min(chunk, table.rows - start);
     for (std::int64_t j = 0; j < m; ++j)
@@ -164,11 +165,19 @@ void MlpSem::edge_signs(const Batch& table, const double* parameters, Matrix& si
     units_.resize(static_cast<std::size_t>(n * k_all));
     run.parallel_for(blocks(), [&](std::int64_t number) {
       const Block effects = block({rows.data(), nullptr, n}, number);
-      activate(effects, parameters);
-      const std::int64_t end = (effects.first + effects.count) * hidden_;
-      for (std::int64_t u = effects.first * hidden_; u < end; ++u)
-        for (const double* s = units_.data() + u * n; s < units_.data() + (u + 1) * n; ++s)
-          slope[static_cast<std::size_t>(u)] += parameters[v_at() + u] * *s * (1 - *s);
+      pre_activate(effects, parameters);
+      std::vector<T> z(static_cast<std::size_t>(n)), v_slope(static_cast<std::size_t>(hidden_)),
+          bias_slope(v_slope);
+      for (std::int64_t j = effects.first; j < effects.first + effects.count; ++j) {
+        const std::int64_t u = j * hidden_;
+        const T* v = parameters + v_at() + u;
+        T* units = units_.data() + u * n;
+        simd::hidden_layer(units, n, hidden_, parameters + b_at() + u, v, z.data());
+        simd::hidden_layer_slopes(units, n, hidden_, v, down.data(), v_slope.data(),
+                                  bias_slope.data());
+        for (std::int64_t k = 0; k < hidden_; ++k)
+          slope[static_cast<std::size_t>(u + k)] += bias_slope[static_cast<std::size_t>(k)];
+      }
     });
   }
   for (std::int64_t j = 0; j < m; ++j)
@@ -182,12 +191,17 @@ void MlpSem::edge_signs(const Batch& table, const double* parameters, Matrix& si
 
 } // namespace
 
-std::unique_ptr<Model> make_mlp(std::int64_t features, Causes causes, const DagOptions& options) {
+template <class T>
+std::unique_ptr<Model<T>> make_mlp(std::int64_t features, Causes causes,
+                                   const DagOptions& options) {
   const std::int64_t inputs = causes.empty() ? features : causes.rows();
   const std::int64_t units = features * options.hidden;
-  const Model::Shape shape{features, inputs, options.hidden, inputs * units + 2 * units + features,
-                           inputs * units + units};
-  return std::make_unique<MlpSem>(shape, std::move(causes), options.standardize);
+  const Shape shape{features, inputs, options.hidden, inputs * units + 2 * units + features,
+                    inputs * units + units};
+  return std::make_unique<MlpSem<T>>(shape, std::move(causes), options.standardize);
 }
+
+template std::unique_ptr<Model<float>> make_mlp(std::int64_t, Causes, const DagOptions&);
+template std::unique_ptr<Model<double>> make_mlp(std::int64_t, Causes, const DagOptions&);
 
 } // namespace cape::sem

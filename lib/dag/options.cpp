@@ -39,6 +39,11 @@ OptionFields fields(DagOptions& o) {
        .doc = "NaN in the table. fail: an error; mask: adds nothing to the loss and enters other "
               "equations at its column's mean",
        .source = "docs/method.md"});
+  add({.name = "dag.precision",
+       .value = choice(o.precision, {"automatic", "double", "float"}),
+       .doc = "Numbers that training computes with. automatic: float for sem mlp, which alone can, "
+              "else double",
+       .source = "docs/performance.md"});
   add({.name = "dag.lambda",
        .value = &o.lambda,
        .min = 0,

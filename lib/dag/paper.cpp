@@ -25,14 +25,14 @@ arma::mat borrow(const double* data, std::int64_t rows, std::int64_t cols) {
 // slope) and to f (into f_slope).
 class MixingLayer {
 public:
-  double score(const Batch& batch, const arma::mat& f, const arma::mat& a, bool unequal_variances,
-               arma::mat& slope, arma::mat& f_slope) {
+  double score(const Batch<double>& batch, const arma::mat& f, const arma::mat& a,
+               bool unequal_variances, arma::mat& slope, arma::mat& f_slope) {
     z_ = f - f * a;
     double total = 0;
     for (arma::uword j = 0; j < z_.n_cols; ++j)
-      total += column_score(z_.colptr(j), batch.rows,
-                            batch.weight ? batch.weight + j * z_.n_rows : nullptr,
-                            unequal_variances);
+      total +=
+          column_score(z_.colptr(j), batch.rows,
+                       batch.weight ? batch.weight + j * z_.n_rows : nullptr, unequal_variances);
     slope = f.t() * z_;
     slope *= -1;
     slope.diag().zeros();
@@ -51,7 +51,7 @@ void signs_of(const double* a, Matrix& sign) {
 
 // f(x) = c + x + sum_k u_k tanh(w_k x + b_k). Without an anchor nothing fixes the scale of f; the
 // change of variables does: log p(x) = log p(z) + sum_j log|f'(x_j)|.
-class PaperSem final : public Model {
+class PaperSem final : public Model<double> {
 public:
   PaperSem(std::int64_t features, bool unequal_variances)
       : Model({features, features, 1, features * features + 3 * units + 1, 0}),
@@ -66,9 +66,10 @@ public:
     w[3 * units] = 0;
   }
 
-  Score score(const Batch& batch, const double* parameters, double* gradient, Run&) override;
+  Score score(const Batch<double>& batch, const double* parameters, double* gradient,
+              Run&) override;
 
-  void edge_signs(const Batch&, const double* parameters, Matrix& sign, Run&) override {
+  void edge_signs(const Batch<double>&, const double* parameters, Matrix& sign, Run&) override {
     signs_of(parameters, sign);
   }
 
@@ -82,7 +83,8 @@ private:
   arma::mat f_, f_slope_, derivative_, derivative_slope_;
 };
 
-Score PaperSem::score(const Batch& batch, const double* parameters, double* gradient, Run&) {
+Score PaperSem::score(const Batch<double>& batch, const double* parameters, double* gradient,
+                      Run&) {
   const std::int64_t m = shape().features, n = batch.rows, size = n * m;
   const double *w = parameters + edge_parameters(), *b = w + units, *u = b + units, c = u[units];
   const double* x = batch.x;
@@ -184,7 +186,7 @@ public:
 // eq_enc, eq_dec and eq_OptDAG as written, the posterior being its mean: Z (I - A)^-1 is f(X)
 // again, so the decoder sees f(X), the reconstruction says nothing about A, and neither does
 // anything else fix the scale of f: A and f shrink together.
-class LiteralSem final : public Model {
+class LiteralSem final : public Model<double> {
 public:
   explicit LiteralSem(std::int64_t features)
       : Model({features, features, 1, features * features + 2 * ScalarRelu::parameters, 0}) {}
@@ -196,7 +198,8 @@ public:
     ScalarRelu::initialize(rng, parameters + edge_parameters() + ScalarRelu::parameters);
   }
 
-  Score score(const Batch& batch, const double* parameters, double* gradient, Run&) override {
+  Score score(const Batch<double>& batch, const double* parameters, double* gradient,
+              Run&) override {
     const std::int64_t m = shape().features;
     const double* encoder = parameters + edge_parameters();
     const double* decoder = encoder + ScalarRelu::parameters;
@@ -221,7 +224,7 @@ public:
     return score;
   }
 
-  void edge_signs(const Batch&, const double* parameters, Matrix& sign, Run&) override {
+  void edge_signs(const Batch<double>&, const double* parameters, Matrix& sign, Run&) override {
     signs_of(parameters, sign);
   }
 
@@ -232,11 +235,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<Model> make_paper(std::int64_t features, const DagOptions& options) {
+std::unique_ptr<Model<double>> make_paper(std::int64_t features, const DagOptions& options) {
   return std::make_unique<PaperSem>(features, options.standardize);
 }
 
-std::unique_ptr<Model> make_literal(std::int64_t features, const DagOptions&) {
+std::unique_ptr<Model<double>> make_literal(std::int64_t features, const DagOptions&) {
   return std::make_unique<LiteralSem>(features);
 }
 

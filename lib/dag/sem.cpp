@@ -4,15 +4,61 @@ module;
 #include <memory>
 #include <new>
 #include <string_view>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 module cape.dag;
 
 namespace cape::sem {
 
-Model::~Model() = default;
+namespace {
 
-std::unique_ptr<Model> make_model(std::int64_t features, Causes causes, const DagOptions& options) {
+// Norms over the channels; the weights themselves where there is one channel only.
+template <class T>
+Matrix adjacency(const Shape& shape, const std::vector<T>& parameters) {
+  const std::int64_t inputs = shape.inputs, channels = shape.channels;
+  Matrix a(inputs, shape.features);
+  for (std::int64_t j = 0; j < a.cols(); ++j)
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      const T* w = parameters.data() + j * channels * inputs + i;
+      double squares = 0;
+      for (std::int64_t k = 0; k < channels; ++k) {
+        const double value = w[k * inputs];
+        squares += value * value;
+      }
+      a(i, j) = channels == 1 ? static_cast<double>(*w) : std::sqrt(squares);
+    }
+  return a;
+}
+
+template <class T>
+Fit train_in(const Batch<double>& table, std::int64_t features, const Causes& causes, double lambda,
+             const Matrix& factor, const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+  const std::unique_ptr<Model<T>> model = make_model<T>(features, causes, options);
+  Solution<T> solution =
+      augmented_lagrangian(*model, table, lambda, factor, options, run, checkpoint);
+  Fit fit{adjacency(model->shape(), solution.parameters), Matrix(model->shape().inputs, features),
+          std::move(solution.history), solution.h};
+  model->edge_signs(table, solution.parameters.data(), fit.sign, run);
+  return fit;
+}
+
+} // namespace
+
+template <class T>
+Model<T>::~Model() = default;
+
+bool in_float(const DagOptions& options) {
+  if (options.precision == Precision::float32 && options.sem != Sem::mlp)
+    throw Error(Status::invalid_argument,
+                "dag.precision is float; only dag.sem mlp can be trained in it");
+  return options.sem == Sem::mlp && options.precision != Precision::float64;
+}
+
+template <class T>
+std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
+                                     const DagOptions& options) {
   // More than the parameters of any model: their number fits into 64 bits if this does.
   constexpr std::int64_t beside_weights = 1024;
   const std::int64_t channels = options.sem == Sem::mlp ? options.hidden : 1;
@@ -20,16 +66,23 @@ std::unique_ptr<Model> make_model(std::int64_t features, Causes causes, const Da
   const std::int64_t inputs = causes.empty() ? features : causes.rows();
   checked_size(checked_size(features, channels, what) + beside_weights, inputs + beside_weights,
                what);
-  switch (options.sem) {
-  case Sem::linear: return make_linear(features, options);
-  case Sem::paper: return make_paper(features, options);
-  case Sem::literal: return make_literal(features, options);
-  case Sem::mlp: break;
-  }
-  return make_mlp(features, std::move(causes), options);
+  if constexpr (std::is_same_v<T, double>) switch (options.sem) {
+    case Sem::linear: return make_linear(features, options);
+    case Sem::paper: return make_paper(features, options);
+    case Sem::literal: return make_literal(features, options);
+    case Sem::mlp: break;
+    }
+  return make_mlp<T>(features, std::move(causes), options);
 }
 
-double column_score(double* z, std::int64_t rows, const double* weight, bool unequal_variances) {
+Fit train(const Batch<double>& table, std::int64_t features, const Causes& causes, double lambda,
+          const Matrix& factor, const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+  const auto learn = in_float(options) ? train_in<float> : train_in<double>;
+  return learn(table, features, causes, lambda, factor, options, run, checkpoint);
+}
+
+template <class T>
+double column_score(T* z, std::int64_t rows, const T* weight, bool unequal_variances) {
   const double n = static_cast<double>(rows);
   double squares = 0, count = n; // a column counts by the weight of its rows
   if (weight) {
@@ -39,14 +92,17 @@ double column_score(double* z, std::int64_t rows, const double* weight, bool une
       count += weight[r];
       sum += weight[r] * z[r];
     }
-    const double mean = count > 0 ? sum / count : 0;
+    const T mean = static_cast<T>(count > 0 ? sum / count : 0);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const double d = z[r] - mean;
+      const T d = z[r] - mean;
       z[r] = weight[r] * d;
       squares += z[r] * d;
     }
   } else {
-    for (std::int64_t r = 0; r < rows; ++r) squares += z[r] * z[r];
+    constexpr std::int64_t lanes = 8; // parts of the sum, which is then not a chain of additions
+    double part[lanes] = {};
+    for (std::int64_t r = 0; r < rows; ++r) part[r % lanes] += static_cast<double>(z[r]) * z[r];
+    for (const double p : part) squares += p;
   }
   double score, scale;
   if (unequal_variances) {
@@ -59,8 +115,15 @@ double column_score(double* z, std::int64_t rows, const double* weight, bool une
     score = 0.5 * squares / n;
     scale = 1 / n;
   }
-  for (std::int64_t r = 0; r < rows; ++r) z[r] *= scale;
+  for (std::int64_t r = 0; r < rows; ++r) z[r] *= static_cast<T>(scale);
   return score;
 }
+
+template class Model<float>;
+template class Model<double>;
+template std::unique_ptr<Model<float>> make_model(std::int64_t, Causes, const DagOptions&);
+template std::unique_ptr<Model<double>> make_model(std::int64_t, Causes, const DagOptions&);
+template double column_score(float*, std::int64_t, const float*, bool);
+template double column_score(double*, std::int64_t, const double*, bool);
 
 } // namespace cape::sem

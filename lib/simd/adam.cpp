@@ -11,16 +11,18 @@ namespace cape::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-void Adam(double* parameter, const double* gradient, double* mean, double* square, std::int64_t n,
-          const AdamStep& s) {
-  const hn::ScalableTag<double> d;
+template <class T>
+HWY_INLINE void Adam(T* parameter, const T* gradient, T* mean, T* square, std::int64_t n,
+                     const AdamStep& s) {
+  const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto beta1 = hn::Set(d, s.beta1), rest1 = hn::Set(d, 1 - s.beta1);
-  const auto beta2 = hn::Set(d, s.beta2), rest2 = hn::Set(d, 1 - s.beta2);
-  const auto rate = hn::Set(d, s.rate * s.correction1), shrink = hn::Set(d, s.rate * s.shrink);
-  const auto correction = hn::Set(d, s.correction2), epsilon = hn::Set(d, s.epsilon);
-  const auto one = hn::Set(d, 1.0), zero = hn::Zero(d);
-  const auto step = [&](double* p_at, const double* g_at, double* m_at, double* v_at) HWY_ATTR {
+  const auto all = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
+  const auto beta1 = all(s.beta1), rest1 = all(1 - s.beta1);
+  const auto beta2 = all(s.beta2), rest2 = all(1 - s.beta2);
+  const auto rate = all(s.rate * s.correction1), shrink = all(s.rate * s.shrink);
+  const auto correction = all(s.correction2), epsilon = all(s.epsilon);
+  const auto one = all(1), zero = hn::Zero(d);
+  const auto step = [&](T* p_at, const T* g_at, T* m_at, T* v_at) HWY_ATTR {
     const auto g = hn::LoadU(d, g_at);
     const auto m = hn::Add(hn::Mul(beta1, hn::LoadU(d, m_at)), hn::Mul(rest1, g));
     const auto v = hn::Add(hn::Mul(beta2, hn::LoadU(d, v_at)), hn::Mul(rest2, hn::Mul(g, g)));
@@ -35,8 +37,8 @@ void Adam(double* parameter, const double* gradient, double* mean, double* squar
   for (; i + lanes <= n; i += lanes) step(parameter + i, gradient + i, mean + i, square + i);
   if (i == n) return;
   const std::int64_t rest = n - i;
-  double p[hn::MaxLanes(d)] = {}, g[hn::MaxLanes(d)] = {}, m[hn::MaxLanes(d)] = {},
-         v[hn::MaxLanes(d)] = {};
+  T p[hn::MaxLanes(d)] = {}, g[hn::MaxLanes(d)] = {}, m[hn::MaxLanes(d)] = {},
+    v[hn::MaxLanes(d)] = {};
   std::copy_n(parameter + i, rest, p);
   std::copy_n(gradient + i, rest, g);
   std::copy_n(mean + i, rest, m);
@@ -47,6 +49,15 @@ void Adam(double* parameter, const double* gradient, double* mean, double* squar
   std::copy_n(v, rest, square + i);
 }
 
+void AdamF32(float* parameter, const float* gradient, float* mean, float* square, std::int64_t n,
+             const AdamStep& s) {
+  Adam(parameter, gradient, mean, square, n, s);
+}
+void AdamF64(double* parameter, const double* gradient, double* mean, double* square,
+             std::int64_t n, const AdamStep& s) {
+  Adam(parameter, gradient, mean, square, n, s);
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace cape::simd
 HWY_AFTER_NAMESPACE();
@@ -54,11 +65,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cape::simd {
 
-HWY_EXPORT(Adam);
+HWY_EXPORT(AdamF32);
+HWY_EXPORT(AdamF64);
 
+void adam_step(float* parameter, const float* gradient, float* mean, float* square, std::int64_t n,
+               const AdamStep& step) {
+  HWY_DYNAMIC_DISPATCH(AdamF32)(parameter, gradient, mean, square, n, step);
+}
 void adam_step(double* parameter, const double* gradient, double* mean, double* square,
                std::int64_t n, const AdamStep& step) {
-  HWY_DYNAMIC_DISPATCH(Adam)(parameter, gradient, mean, square, n, step);
+  HWY_DYNAMIC_DISPATCH(AdamF64)(parameter, gradient, mean, square, n, step);
 }
 
 } // namespace cape::simd

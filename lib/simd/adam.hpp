@@ -15,6 +15,8 @@ struct AdamStep {
 
 /// mean, square: running moments of the gradient. With d = sqrt(square) * correction2 + epsilon,
 /// parameter <- soft(parameter - rate * correction1 * mean / d, rate * shrink / d).
+void adam_step(float* parameter, const float* gradient, float* mean, float* square, std::int64_t n,
+               const AdamStep& step);
 void adam_step(double* parameter, const double* gradient, double* mean, double* square,
                std::int64_t n, const AdamStep& step);
 

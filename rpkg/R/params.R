@@ -77,6 +77,8 @@ one_of <- function(value, choices, name) {
 #'   (`sem = "mlp"`); time and memory of learning then grow with features times this, which is for
 #'   thousands of features. `NA`: all.
 #' @param hidden units of a feature's network.
+#' @param precision numbers that training computes with, `"double"` or `"float"` (`sem = "mlp"` only).
+#'   `"automatic"`: `"float"` where it can be.
 #' @param batch.size,learning.rate cells in a step of the optimiser, and its peak learning rate.
 #' @param rho.growth,rho.interval,rho.max,h.tolerance the augmented Lagrangian: factor by which the
 #'   penalty grows, epochs between its updates (`NA`: a twentieth of all), its largest value, and the
@@ -93,7 +95,8 @@ one_of <- function(value, choices, name) {
 DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
                      lambda = NA_real_, threshold = 0.2, epochs = 100L,
                      constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.002,
-                     candidates = NA_integer_, hidden = 10L, batch.size = 128L, learning.rate = 0.01,
+                     candidates = NA_integer_, hidden = 10L,
+                     precision = c("automatic", "double", "float"), batch.size = 128L, learning.rate = 0.01,
                      rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4,
                      refine.t = 3, refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
@@ -106,7 +109,9 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
         threshold = threshold, epochs = epochs,
         constraint = one_of(constraint, c("expm", "logdet"), "constraint"),
         missing = one_of(missing, c("fail", "mask"), "missing"), l2 = l2,
-        candidates = candidates, hidden = hidden, batch.size = batch.size,
+        candidates = candidates, hidden = hidden,
+        precision = one_of(precision, c("automatic", "double", "float"), "precision"),
+        batch.size = batch.size,
         learning.rate = learning.rate, rho.growth = rho.growth,
         rho.interval = rho.interval, rho.max = rho.max, h.tolerance = h.tolerance,
         refine.t = refine.t, refine.window = refine.window, refine.hidden = refine.hidden,

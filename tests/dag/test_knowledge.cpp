@@ -90,7 +90,8 @@ BOOST_AUTO_TEST_CASE(nothing_known_changes_nothing) {
     Knowledge ones;
     ones.penalty = Matrix(5, 5);
     std::fill_n(ones.penalty.data(), 25, 1.0);
-    BOOST_TEST(largest_difference(learn(x, ones, {}, quick(sem, 5)).weights, plain.weights) < 1e-9);
+    BOOST_TEST(largest_difference(learn(x, ones, {}, quick(sem, 5)).weights, plain.weights) <
+               (sem == Sem::mlp ? 1e-6 : 1e-9)); // the MLPs are trained in float
   }
 }
 

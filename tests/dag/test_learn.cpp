@@ -232,9 +232,9 @@ BOOST_AUTO_TEST_CASE(converges_by_its_own_measure) {
   BOOST_TEST(dag.history.front().alpha == 0);
   BOOST_TEST(dag.history.back().h == dag.h);
   BOOST_TEST(dag.history.back().loss < dag.history.front().loss);
-  // h is that of the weights: for model G, A is the norm over the channels.
+  // h is that of the weights, up to float: for model G, A is the norm over the channels.
   BOOST_TEST(cape::acyclicity(to_matrix(dag.weights), cape::Constraint::expm) == dag.h,
-             boost::test_tools::tolerance(1e-9));
+             boost::test_tools::tolerance(1e-5));
   // The augmented Lagrangian: rho never falls; alpha never falls because h is not negative.
   for (std::size_t e = 1; e < dag.history.size(); ++e) {
     BOOST_TEST(dag.history[e].rho >= dag.history[e - 1].rho);

@@ -350,6 +350,28 @@ BOOST_DATA_TEST_CASE(has_the_gradient_of_central_differences, boost::unit_test::
   }
 }
 
+BOOST_DATA_TEST_CASE(in_float_is_that_in_double_up_to_rounding,
+                     boost::unit_test::data::make(cases()), c) {
+  DagOptions o = options_of(c);
+  const Matrix x = table_of(c);
+  const std::vector<double> p = parameters_of(c);
+  std::vector<double> gradient, rounded;
+  const double loss = cape::dag_loss(x, p, 30, 2, o, &gradient);
+  o.precision = cape::Precision::float32;
+  if (c.sem != Sem::mlp) {
+    BOOST_TEST(fails_with(Status::invalid_argument, "dag.precision",
+                          [&] { cape::dag_loss(x, p, 30, 2, o); }));
+    return;
+  }
+  const double in_float = cape::dag_loss(x, p, 30, 2, o, &rounded);
+  BOOST_TEST(in_float == loss, boost::test_tools::tolerance(1e-5));
+  BOOST_TEST(in_float != loss);
+  double largest = 0;
+  for (const double g : gradient) largest = std::max(largest, std::fabs(g));
+  for (std::size_t e = 0; e < p.size(); ++e)
+    BOOST_TEST(std::fabs(rounded[e] - gradient[e]) < 1e-5 * largest);
+}
+
 BOOST_AUTO_TEST_CASE(of_the_literal_form_decodes_to_f_of_x) {
   // With the posterior at its mean, Z (I - A)^-1 is f(X) for every A: the reconstruction is the
   // same.

@@ -1,0 +1,134 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/hidden_layer.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "simd/exp2-inl.hpp"
+#include "simd/hidden_layer.hpp"
+#include <algorithm>
+
+HWY_BEFORE_NAMESPACE();
+namespace cape::simd {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A NaN stays one, so that the loss shows it.
+template <class D, class V>
+HWY_INLINE V LogisticSigmoid(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V limit = hn::Set(d, T(25)), one = hn::Set(d, T(1));
+  const V inside = hn::Min(hn::Max(x, hn::Neg(limit)), limit);
+  const V power = Exp2(d, hn::Mul(inside, hn::Set(d, T(-1.44269504088896340736)))); // log2(e)
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(one, hn::Add(one, power)));
+}
+
+// Calls step(r, count) for blocks of rows as wide as a vector; the last may be narrower.
+template <class D, class F>
+HWY_INLINE void ForRows(D d, std::int64_t rows, F step) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t r = 0; r < rows; r += lanes) step(r, std::min(lanes, rows - r));
+}
+
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadRows(D d, const T* from, std::int64_t count) {
+  if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, from);
+  HWY_ALIGN T block[hn::MaxLanes(d)] = {};
+  std::copy_n(from, count, block);
+  return hn::Load(d, block);
+}
+template <class D, class T>
+HWY_INLINE void StoreRows(hn::Vec<D> v, D d, T* to, std::int64_t count) {
+  if (count == static_cast<std::int64_t>(hn::Lanes(d))) {
+    hn::StoreU(v, d, to);
+    return;
+  }
+  HWY_ALIGN T block[hn::MaxLanes(d)];
+  hn::Store(v, d, block);
+  std::copy_n(block, count, to);
+}
+
+template <class T>
+HWY_INLINE void Layer(T* units, std::int64_t rows, std::int64_t hidden, const T* bias, const T* v,
+                      T* z) {
+  const hn::ScalableTag<T> d;
+  ForRows(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
+    auto rest = LoadRows(d, z + r, count);
+    for (std::int64_t k = 0; k < hidden; ++k) {
+      T* u = units + k * rows + r;
+      const auto s = LogisticSigmoid(d, hn::Add(LoadRows(d, u, count), hn::Set(d, bias[k])));
+      StoreRows(s, d, u, count);
+      rest = hn::NegMulAdd(s, hn::Set(d, v[k]), rest);
+    }
+    StoreRows(rest, d, z + r, count);
+  });
+}
+
+template <class T>
+HWY_INLINE void Slopes(T* units, std::int64_t rows, std::int64_t hidden, const T* v, const T* dz,
+                       T* v_slope, T* bias_slope) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t k = 0; k < hidden; ++k) {
+    auto of_v = hn::Zero(d), of_bias = hn::Zero(d);
+    const auto minus_v = hn::Set(d, -v[k]);
+    ForRows(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
+      T* u = units + k * rows + r;
+      const auto s = LoadRows(d, u, count);
+      const auto share = hn::Mul(LoadRows(d, dz + r, count), s);
+      const auto slope = hn::Mul(hn::Mul(minus_v, share), hn::Sub(hn::Set(d, T(1)), s));
+      of_v = hn::Sub(of_v, share);
+      of_bias = hn::Add(of_bias, slope); // beyond the last row dz, and so the slope, is 0
+      StoreRows(slope, d, u, count);
+    });
+    v_slope[k] = hn::GetLane(hn::SumOfLanes(d, of_v));
+    bias_slope[k] = hn::GetLane(hn::SumOfLanes(d, of_bias));
+  }
+}
+
+void LayerF32(float* units, std::int64_t rows, std::int64_t hidden, const float* bias,
+              const float* v, float* z) {
+  Layer(units, rows, hidden, bias, v, z);
+}
+void LayerF64(double* units, std::int64_t rows, std::int64_t hidden, const double* bias,
+              const double* v, double* z) {
+  Layer(units, rows, hidden, bias, v, z);
+}
+void SlopesF32(float* units, std::int64_t rows, std::int64_t hidden, const float* v,
+               const float* dz, float* v_slope, float* bias_slope) {
+  Slopes(units, rows, hidden, v, dz, v_slope, bias_slope);
+}
+void SlopesF64(double* units, std::int64_t rows, std::int64_t hidden, const double* v,
+               const double* dz, double* v_slope, double* bias_slope) {
+  Slopes(units, rows, hidden, v, dz, v_slope, bias_slope);
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace cape::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cape::simd {
+
+HWY_EXPORT(LayerF32);
+HWY_EXPORT(LayerF64);
+HWY_EXPORT(SlopesF32);
+HWY_EXPORT(SlopesF64);
+
+void hidden_layer(float* units, std::int64_t rows, std::int64_t hidden, const float* bias,
+                  const float* v, float* z) {
+  HWY_DYNAMIC_DISPATCH(LayerF32)(units, rows, hidden, bias, v, z);
+}
+void hidden_layer(double* units, std::int64_t rows, std::int64_t hidden, const double* bias,
+                  const double* v, double* z) {
+  HWY_DYNAMIC_DISPATCH(LayerF64)(units, rows, hidden, bias, v, z);
+}
+void hidden_layer_slopes(float* units, std::int64_t rows, std::int64_t hidden, const float* v,
+                         const float* dz, float* v_slope, float* bias_slope) {
+  HWY_DYNAMIC_DISPATCH(SlopesF32)(units, rows, hidden, v, dz, v_slope, bias_slope);
+}
+void hidden_layer_slopes(double* units, std::int64_t rows, std::int64_t hidden, const double* v,
+                         const double* dz, double* v_slope, double* bias_slope) {
+  HWY_DYNAMIC_DISPATCH(SlopesF64)(units, rows, hidden, v, dz, v_slope, bias_slope);
+}
+
+} // namespace cape::simd
+#endif
