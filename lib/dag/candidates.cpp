@@ -1,6 +1,7 @@
 // Step I on many columns: which of them may be causes of which, and h on that sparse pattern.
 module;
 #include "internal/arma.hpp"
+#include "simd/sparse_term.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,15 +17,16 @@ module cape.dag;
 namespace cape::sem {
 namespace {
 
-constexpr std::int64_t screened_rows = 8192;
-constexpr std::int64_t screened_block = 64; ///< effects whose associations are held at a time
-constexpr std::int64_t screening_rounds = 8;
+constexpr std::int64_t most_rows = 8192, least_rows = 2048;
+constexpr std::int64_t screened_block = 256; ///< columns whose associations are held at a time
+constexpr std::int64_t screened_part = 2048; ///< causes that one product looks at
+constexpr std::int64_t screening_rounds = 6; ///< for three quarters of the candidates
 constexpr std::int64_t interactions = 6; ///< known causes with which others may act together
 constexpr float ridge = 1e-3f;           ///< on regressors of length 1
 
 // Columns of mean 0 and length 1: x itself, or its distance from the mean.
 arma::fmat unit_columns(const MatrixView& x, bool distances, Run& run) {
-  const std::int64_t n = std::min(x.rows, screened_rows);
+  const std::int64_t n = screened_rows(x.rows, x.cols);
   arma::fmat out(static_cast<arma::uword>(n), static_cast<arma::uword>(x.cols));
   run.parallel_for(x.cols, [&](std::int64_t j) {
     std::vector<double> v(static_cast<std::size_t>(n));
@@ -49,43 +51,42 @@ arma::fmat unit_columns(const MatrixView& x, bool distances, Run& run) {
 // The screening of learn_dag(): see candidate_causes().
 class Screening {
 public:
-  Screening(const MatrixView& x, const EdgeFactors& known, std::int64_t count, Run& run)
-      : known_(known), run_(run), plain_(unit_columns(x, false, run)),
+  Screening(const MatrixView& x, const EdgeFactors& factors, std::int64_t count, Run& run)
+      : factors_(factors), run_(run), plain_(unit_columns(x, false, run)),
         distance_(unit_columns(x, true, run)), residual_(plain_), causes_(count, x.cols) {}
 
   Causes operator()() {
-    std::int64_t known = 0;
-    for (std::int64_t round = 1; round <= screening_rounds; ++round) {
-      const std::int64_t target = causes_.rows() * round / screening_rounds;
-      if (known > 0) run_.parallel_for(causes_.cols(), [&](std::int64_t j) { explain(j, known); });
-      add(known, target);
-      known = target;
-    }
+    const std::int64_t count = causes_.rows();
+    for (std::int64_t round = 1; round <= screening_rounds; ++round)
+      extend(3 * count * round / (4 * screening_rounds), 1);
+    extend(count, 1 + std::min(known_, interactions));
     for (std::int64_t j = 0; j < causes_.cols(); ++j)
       std::sort(causes_.column(j), causes_.column(j) + causes_.rows());
     return std::move(causes_);
   }
 
 private:
-  void add(std::int64_t known, std::int64_t target);
-  void choose(std::vector<float>& score, std::int64_t j, std::int64_t known, std::int64_t target);
-  void explain(std::int64_t j, std::int64_t known);
+  void extend(std::int64_t target, std::int64_t probes);
+  void choose(float* score, std::int64_t j, std::int64_t target);
+  void explain(std::int64_t j);
 
-  const EdgeFactors& known_;
+  const EdgeFactors& factors_;
   Run& run_;
   arma::fmat plain_, distance_, residual_;
   Causes causes_;
+  std::int64_t known_ = 0; ///< candidates of every effect so far
 };
 
-// The columns most associated with what is left of every effect, from number `known` to `target`. A
-// cause that shows only together with another is seen in the product of the rest with the strongest
-// causes known; the last quarter of the candidates is for those.
-void Screening::add(std::int64_t known, std::int64_t target) {
+// The columns most associated with what is left of every effect, up to `target` of them. A cause that
+// shows only together with another is seen in the product of the rest with the strongest causes
+// known, which are the other probes.
+void Screening::extend(std::int64_t target, std::int64_t probes) {
   const std::int64_t m = causes_.cols();
-  const std::int64_t probes =
-      4 * known < 3 * causes_.rows() ? 1 : 1 + std::min(known, interactions);
-  run_.parallel_for((m + screened_block - 1) / screened_block, [&](std::int64_t block) {
-    const std::int64_t first = block * screened_block, last = std::min(m, first + screened_block);
+  if (target == known_) return;
+  if (known_ > 0) run_.parallel_for(m, [&](std::int64_t j) { explain(j); });
+  const std::int64_t block_effects = std::max<std::int64_t>(1, screened_block / probes);
+  run_.parallel_for((m + block_effects - 1) / block_effects, [&](std::int64_t block) {
+    const std::int64_t first = block * block_effects, last = std::min(m, first + block_effects);
     arma::fmat rest(plain_.n_rows, static_cast<arma::uword>((last - first) * probes));
     for (std::int64_t j = first; j < last; ++j)
       for (std::int64_t k = 0; k < probes; ++k) {
@@ -94,45 +95,51 @@ void Screening::add(std::int64_t known, std::int64_t target) {
         if (k > 0) probe %= plain_.col(static_cast<arma::uword>(causes_(k - 1, j)));
         if (k > 0) probe *= std::sqrt(static_cast<float>(plain_.n_rows)); // about the old length
       }
-    const arma::fmat monotone = arma::abs(plain_.t() * rest);
-    run_.poll();
-    const arma::fmat even = arma::abs(distance_.t() * rest);
-    for (std::int64_t j = first; j < last; ++j) {
-      const auto from = static_cast<arma::uword>((j - first) * probes),
-                 to = from + static_cast<arma::uword>(probes) - 1;
-      const arma::fvec strongest =
-          arma::max(arma::max(monotone.cols(from, to), 1), arma::max(even.cols(from, to), 1));
-      std::vector<float> score(strongest.begin(), strongest.end());
-      choose(score, j, known, target);
+    BasicMatrix<float> score(m, last - first);
+    for (std::int64_t start = 0; start < m; start += screened_part) {
+      const auto from = static_cast<arma::uword>(start),
+                 count = static_cast<arma::uword>(std::min(m - start, screened_part));
+      for (arma::fmat* columns : {&plain_, &distance_}) {
+        const arma::fmat causes(columns->colptr(from), columns->n_rows, count, false, true);
+        const arma::fmat association = causes.t() * rest;
+        run_.poll();
+        for (arma::uword c = 0; c < association.n_cols; ++c) {
+          float* best = score.column(static_cast<std::int64_t>(c) / probes) + start;
+          const float* found = association.colptr(c);
+          for (arma::uword i = 0; i < association.n_rows; ++i)
+            best[i] = std::max(best[i], std::fabs(found[i]));
+        }
+      }
     }
+    for (std::int64_t j = first; j < last; ++j) choose(score.column(j - first), j, target);
   });
+  known_ = target;
 }
 
-void Screening::choose(std::vector<float>& score, std::int64_t j, std::int64_t known,
-                       std::int64_t target) {
+void Screening::choose(float* score, std::int64_t j, std::int64_t target) {
   constexpr float never = -std::numeric_limits<float>::infinity();
-  if (!known_.empty()) {
-    const std::vector<double> factor = known_.causes_of(j);
-    for (std::size_t i = 0; i < score.size(); ++i) {
+  if (!factors_.empty()) {
+    const std::vector<double> factor = factors_.causes_of(j);
+    for (std::size_t i = 0; i < factor.size(); ++i) {
       if (std::isinf(factor[i])) score[i] -= 2; // associations are at most 1
       if (factor[i] == 0) score[i] += 2;
     }
   }
-  score[static_cast<std::size_t>(j)] = never;
+  score[j] = never;
   std::int64_t* causes = causes_.column(j);
-  for (std::int64_t c = 0; c < known; ++c) score[static_cast<std::size_t>(causes[c])] = never;
-  std::vector<std::int64_t> by_score(score.size());
+  for (std::int64_t c = 0; c < known_; ++c) score[causes[c]] = never;
+  std::vector<std::int64_t> by_score(static_cast<std::size_t>(causes_.cols()));
   std::iota(by_score.begin(), by_score.end(), std::int64_t{0});
-  std::ranges::partial_sort(by_score, by_score.begin() + (target - known), {}, [&](std::int64_t i) {
-    return std::pair(-score[static_cast<std::size_t>(i)], i);
+  std::ranges::partial_sort(by_score, by_score.begin() + (target - known_), {}, [&](std::int64_t i) {
+    return std::pair(-score[i], i);
   });
-  std::copy_n(by_score.begin(), target - known, causes + known);
+  std::copy_n(by_score.begin(), target - known_, causes + known_);
 }
 
 // What a ridge regression on the known causes and their distances leaves of effect j.
-void Screening::explain(std::int64_t j, std::int64_t known) {
-  arma::fmat regressors(plain_.n_rows, static_cast<arma::uword>(2 * known));
-  for (std::int64_t c = 0; c < known; ++c) {
+void Screening::explain(std::int64_t j) {
+  arma::fmat regressors(plain_.n_rows, static_cast<arma::uword>(2 * known_));
+  for (std::int64_t c = 0; c < known_; ++c) {
     const auto cause = static_cast<arma::uword>(causes_(c, j)), at = static_cast<arma::uword>(c);
     regressors.col(2 * at) = plain_.col(cause);
     regressors.col(2 * at + 1) = distance_.col(cause);
@@ -144,6 +151,78 @@ void Screening::explain(std::int64_t j, std::int64_t known) {
   arma::fvec coefficients;
   if (arma::solve(coefficients, gram, target, arma::solve_opts::fast))
     residual_.col(effect) = plain_.col(effect) - regressors * coefficients;
+}
+
+// A strongly connected component of the non-zero pattern, with more than one node. Walks from a node
+// back to itself, and from an effect back to its cause, do not leave it.
+struct Component {
+  std::vector<std::int64_t> nodes;
+  std::vector<std::int64_t> offsets{0}; ///< of the edges into every node
+  std::vector<std::int32_t> from;       ///< their causes, by place in `nodes`
+  std::vector<std::int64_t> input;      ///< which input of the effect the cause is
+  std::vector<double> strength;
+
+  double exponential_rows(std::int64_t first, Matrix& gradient, Run& run) const;
+};
+
+std::vector<Component> components_of(const Matrix& s, const Causes& causes) {
+  const std::int64_t m = s.cols();
+  std::vector<Edge> edges;
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t c = 0; c < s.rows(); ++c)
+      if (s(c, j) != 0) edges.push_back({causes(c, j), j, 1});
+  const std::vector<std::int64_t> number = strong_components(Digraph(m, std::move(edges)));
+  std::vector<Component> all(number.size());
+  std::vector<std::int32_t> place(number.size());
+  for (std::int64_t j = 0; j < m; ++j) {
+    std::vector<std::int64_t>& nodes =
+        all[static_cast<std::size_t>(number[static_cast<std::size_t>(j)])].nodes;
+    place[static_cast<std::size_t>(j)] = static_cast<std::int32_t>(nodes.size());
+    nodes.push_back(j);
+  }
+  std::erase_if(all, [](const Component& c) { return c.nodes.size() < 2; });
+  for (Component& component : all)
+    for (const std::int64_t j : component.nodes) {
+      for (std::int64_t c = 0; c < s.rows(); ++c) {
+        const auto i = static_cast<std::size_t>(causes(c, j));
+        if (s(c, j) == 0 || number[i] != number[static_cast<std::size_t>(j)]) continue;
+        component.from.push_back(place[i]);
+        component.input.push_back(c);
+        component.strength.push_back(s(c, j));
+      }
+      component.offsets.push_back(std::ssize(component.from));
+    }
+  return all;
+}
+
+// Some rows of exp(S) - I: their part of the trace, and where they are entries of the gradient.
+double Component::exponential_rows(std::int64_t first, Matrix& gradient, Run& run) const {
+  constexpr std::int64_t width = simd::block_rows;
+  constexpr double negligible = 0x1p-53; ///< a term's largest entry against that of the sum
+  constexpr double limit = 1e150;        ///< of an entry; h is at its cap long before
+  const std::int64_t n = std::ssize(nodes), count = std::min(width, n - first);
+  const simd::SparseColumns columns{offsets.data(), from.data(), strength.data(), n};
+  // Column i holds what walks from the rows bring to node i.
+  std::vector<simd::BlockColumn> term(nodes.size()), next(nodes.size()), sum(nodes.size());
+  for (std::int64_t b = 0; b < count; ++b) term[static_cast<std::size_t>(first + b)].value[b] = 1;
+  double largest_sum = 0;
+  for (int k = 1;; ++k) {
+    const double largest = simd::sparse_term(columns, 1.0 / k, term.data(), next.data(),
+                                             sum.data(), largest_sum);
+    term.swap(next);
+    run.poll();
+    if (largest_sum > limit) return std::numeric_limits<double>::infinity();
+    if (largest <= negligible * largest_sum) break;
+  }
+  double trace = 0;
+  for (std::int64_t b = 0; b < count; ++b) {
+    const auto j = static_cast<std::size_t>(first + b);
+    trace += sum[j].value[b];
+    for (auto e = static_cast<std::size_t>(offsets[j]);
+         e < static_cast<std::size_t>(offsets[j + 1]); ++e)
+      gradient(input[e], nodes[j]) = sum[static_cast<std::size_t>(from[e])].value[b];
+  }
+  return trace;
 }
 
 } // namespace
@@ -159,61 +238,30 @@ std::int64_t input_count(std::int64_t features, const DagOptions& options) {
   return options.candidates;
 }
 
-Causes screen(const MatrixView& x, const EdgeFactors& known, std::int64_t count, Run& run) {
-  return Screening(x, known, count, run)();
+Causes screen(const MatrixView& x, const EdgeFactors& factors, std::int64_t count, Run& run) {
+  return Screening(x, factors, count, run)();
+}
+
+std::int64_t screened_rows(std::int64_t rows, std::int64_t columns) {
+  return std::min(rows, std::clamp(most_rows * 10'000 / columns, least_rows, most_rows));
 }
 
 double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run) {
-  constexpr std::int64_t width = 32;     ///< rows of exp(S) that are summed at a time
-  constexpr double negligible = 0x1p-53; ///< a term's largest entry against that of the sum
-  constexpr double limit = 1e150;        ///< of an entry; h is at its cap long before
-  const std::int64_t m = s.cols(), inputs = s.rows(), blocks = (m + width - 1) / width;
-  std::vector<double> trace(static_cast<std::size_t>(blocks));
-  run.parallel_for(blocks, [&](std::int64_t block) {
-    // Column i holds what walks from the rows first ... first + width - 1 bring to column i.
-    const std::int64_t first = block * width, count = std::min(width, m - first);
-    Matrix term(width, m), next(width, m), sum(width, m);
-    std::vector<char> reached(static_cast<std::size_t>(m)), reached_next(reached.size());
-    for (std::int64_t b = 0; b < count; ++b) {
-      term(b, first + b) = 1;
-      reached[static_cast<std::size_t>(first + b)] = 1;
-    }
-    double largest = 0, largest_sum = 0;
-    for (int k = 1;; ++k) {
-      largest = 0;
-      for (std::int64_t j = 0; j < m; ++j) {
-        double* to = next.column(j);
-        bool any = false;
-        for (std::int64_t c = 0; c < inputs; ++c) {
-          const std::int64_t i = causes(c, j);
-          if (s(c, j) == 0 || !reached[static_cast<std::size_t>(i)]) continue;
-          if (!any) std::fill_n(to, width, 0.0);
-          any = true;
-          const double weight = s(c, j) / k;
-          const double* from = term.column(i);
-          for (std::int64_t b = 0; b < width; ++b) to[b] += weight * from[b];
-        }
-        reached_next[static_cast<std::size_t>(j)] = any;
-        if (!any) continue;
-        double* total = sum.column(j);
-        for (std::int64_t b = 0; b < width; ++b) {
-          total[b] += to[b];
-          largest = std::max(largest, to[b]);
-          largest_sum = std::max(largest_sum, total[b]);
-        }
-      }
-      std::swap(term, next);
-      std::swap(reached, reached_next);
-      run.poll();
-      if (largest <= negligible * largest_sum || largest_sum > limit) break;
-    }
-    double& part = trace[static_cast<std::size_t>(block)];
-    for (std::int64_t b = 0; b < count; ++b) {
-      const std::int64_t j = first + b;
-      part += sum(b, j);
-      for (std::int64_t c = 0; c < inputs; ++c) gradient(c, j) = sum(b, causes(c, j));
-    }
-    if (largest_sum > limit) part = std::numeric_limits<double>::infinity();
+  const std::vector<Component> components = components_of(s, causes);
+  struct Task {
+    const Component* component;
+    std::int64_t first; ///< row, of as many as a block has
+  };
+  std::vector<Task> tasks;
+  for (const Component& c : components)
+    for (std::int64_t first = 0; first < std::ssize(c.nodes); first += simd::block_rows)
+      tasks.push_back({&c, first});
+
+  std::fill_n(gradient.data(), gradient.size(), 0.0);
+  std::vector<double> trace(tasks.size());
+  run.parallel_for(std::ssize(tasks), [&](std::int64_t t) {
+    const auto [component, first] = tasks[static_cast<std::size_t>(t)];
+    trace[static_cast<std::size_t>(t)] = component->exponential_rows(first, gradient, run);
   });
   return std::min(std::accumulate(trace.begin(), trace.end(), 0.0),
                   std::numeric_limits<double>::max());

@@ -171,6 +171,12 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run);
 
+/// The largest working set of learn_dag() on a table of this size in bytes, the table included, when
+/// nothing is missing, weighted or in batches: each of those adds a table. A checkpoint adds three
+/// times the weights. learn_dag() throws Error(out_of_memory) with this figure when the machine has
+/// less. Measured: docs/performance.md. Error(invalid_argument) for sizes or options out of range.
+double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options);
+
 /// Where an interrupted fit can go on: its state at the end of an epoch. Empty at the start.
 struct Checkpoint {
   std::uint64_t fit = 0;      ///< stands for the table, what is known, the options and the seed
@@ -198,12 +204,13 @@ Dag prune(const Dag& dag, double tau);
 double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
 
 /// For every column x_j of x, `count` others (1 <= count < M) that may be its causes, by rising
-/// number: count x M. In eight rounds the columns are taken whose values, or distances from the
-/// mean, correlate most with what a ridge regression of x_j on the values and distances of the
-/// columns taken before leaves; the last quarter also by the correlation with the products of that
-/// rest and the six columns taken first, which shows causes that act together only. At most 8192
-/// evenly spaced rows are looked at. x finite, at least 2 rows; else Error(invalid_argument).
-/// O(N M^2 + N M count^2) time, O(M (N + count)) memory.
+/// number: count x M. Three quarters of them are taken in six rounds, the columns whose values, or
+/// distances from the mean, correlate most with what a ridge regression of x_j on the values and
+/// distances of the columns taken before leaves; the last quarter also by the correlation with the
+/// products of that rest and the six columns taken first, which shows causes that act together only.
+/// Evenly spaced rows are looked at, 8192 at most, and above 10,000 columns 8192 * 10,000 / M, but
+/// 2048 at least. x finite, at least 2 rows; else Error(invalid_argument). O(N M^2 + N M count^2)
+/// time, O(M (N + count)) memory, for N rows looked at.
 BasicMatrix<std::int64_t> candidate_causes(const MatrixView& x, std::int64_t count, Run& run);
 
 /// Number of parameters of options.sem on a table with this many features (>= 1).
@@ -371,13 +378,17 @@ double column_score(T* z, std::int64_t rows, const T* weight, bool unequal_varia
 /// Inputs that an effect of this model has: the candidates of the options, or all features.
 std::int64_t input_count(std::int64_t features, const DagOptions& options);
 /// The `count` columns most associated with each column of a centred table, see candidate_causes().
-/// What `known` requires is chosen first, what it excludes last.
-Causes screen(const MatrixView& x, const EdgeFactors& known, std::int64_t count, Run& run);
+/// What is required is chosen first, what is excluded last.
+Causes screen(const MatrixView& x, const EdgeFactors& factors, std::int64_t count, Run& run);
+/// Rows that the screening looks at: its time grows with them and with the square of the columns.
+std::int64_t screened_rows(std::int64_t rows, std::int64_t columns);
 
 /// tr exp(S) - M and its gradient exp(S)^T for S >= 0 on a sparse pattern: entry (c, j) of s and
-/// gradient (inputs x features) belongs to the edge causes(c, j) -> j. Blocks of rows of exp(S) are
-/// summed by the Taylor series, which needs no M x M matrix: O(M^2 nonzeros / M) per term at most,
-/// and only where walks lead. At most the largest finite number.
+/// gradient (inputs x features) belongs to the edge causes(c, j) -> j. Where an entry of s is 0, or
+/// the edge lies on no cycle, the gradient is written as 0 (the former's is multiplied by the weight,
+/// the latter's is 0). Every strongly connected component is taken by itself, in blocks of rows of
+/// exp(S), by the Taylor series, which needs no M x M matrix: O(K nonzeros) per term for K nodes, and
+/// O(K) memory per thread. At most the largest finite number.
 double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run);
 
 /// h(S) of S >= 0 (square) and dh/dS; its workspace is kept between calls. expm is computed in T.

@@ -302,18 +302,6 @@ void warn(const DagOptions& options, bool not_refined, Dag& dag) {
     say("More than half of all pairs of columns are joined: " + knobs + " may be too low.");
 }
 
-// The table twice; the weights with their gradient and two moments; the matrices of h and of the
-// result.
-double training_bytes(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
-  const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
-  const double m = static_cast<double>(columns);
-  const double inputs = static_cast<double>(sem::input_count(columns, options));
-  const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
-  const double matrices = inputs < m ? 5 : 12;
-  return 8 * (2 * static_cast<double>(rows) * m + matrices * m * m) +
-         number * 4 * units * m * inputs;
-}
-
 // A required edge cannot be honoured in a column without variance.
 void check_required(const Dag& dag) {
   for (const Edge& e : dag.required)
@@ -371,6 +359,9 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
     throw Error(Status::invalid_argument,
                 "x needs at least 2 features with variance and 10 observations; got " +
                     std::to_string(x_in.cols) + " and " + std::to_string(x_in.rows));
+  check_memory(learn_dag_memory(x_in.rows, x_in.cols, options),
+               "learning a graph of " + std::to_string(x_in.cols) + " features from " +
+                   std::to_string(x_in.rows) + " observations");
   const bool any_missing = check_values(x_in, options.missing);
   check(knowledge, x_in.cols);
   check(design, x_in.rows, x_in.cols);
@@ -387,8 +378,6 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols())
                                           : options.lambda;
 
-  check_memory(training_bytes(x.rows, table.x.cols(), options),
-               "learning a graph of " + std::to_string(table.x.cols()) + " features");
   const std::int64_t inputs = sem::input_count(table.x.cols(), options);
   sem::Causes causes;
   if (inputs < table.x.cols()) causes = sem::screen(table.x, known, inputs, run);
@@ -419,6 +408,28 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   }
   warn(options, wanted_refinement && !dag.refined, dag);
   return dag;
+}
+
+double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options_in) {
+  DagOptions options = options_in;
+  check_options(fields(options));
+  checked_size(rows, columns, "the table");
+  const double n = static_cast<double>(rows), m = static_cast<double>(columns);
+  const double inputs = static_cast<double>(sem::input_count(columns, options));
+  const bool packed = inputs < m;
+  const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
+  const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
+  const double batch = static_cast<double>(
+      std::max<std::int64_t>(std::min(rows, options.batch_size), 256)); // signs take 256 rows
+  // The caller's table and ours. Then three float tables while candidates are chosen; or the weights,
+  // their gradient and two moments, the minibatch with its units and residuals, and the matrices of
+  // h, which the result replaces.
+  const double tables = 8 * 2 * n * m;
+  const double screening =
+      packed ? 4 * 3 * static_cast<double>(sem::screened_rows(rows, columns)) * m : 0;
+  const double training = number * (4 * units * m * inputs + batch * m * (units + 2)) +
+                          (packed ? 5 * 8 : 2 * 8 + 6 * number) * m * inputs;
+  return tables + std::max(screening, training);
 }
 
 // ------------------------------------------------------------------------------------- objective

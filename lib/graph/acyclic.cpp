@@ -5,6 +5,7 @@ module;
 #include <cstdint>
 #include <functional>
 #include <queue>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -75,6 +76,46 @@ std::vector<std::int64_t> topological_order(const Digraph& graph) {
 
 bool is_acyclic(const Digraph& graph) { return std::ssize(kahn(graph)) == graph.size(); }
 
+// Tarjan's algorithm with a stack of its own. `low` of a node is the first node, by time of discovery,
+// that is known to be in its component.
+std::vector<std::int64_t> strong_components(const Digraph& graph) {
+  const auto n = static_cast<std::size_t>(graph.size());
+  std::vector<std::int64_t> component(n, -1), found(n, -1), low(n);
+  std::vector<std::size_t> next_edge(n), path, open; // open: found, but without a component
+  std::int64_t time = 0, components = 0;
+  for (std::size_t root = 0; root < n; ++root) {
+    if (found[root] >= 0) continue;
+    path.push_back(root);
+    while (!path.empty()) {
+      const std::size_t m = path.back();
+      if (found[m] < 0) {
+        found[m] = low[m] = time++;
+        open.push_back(m);
+      }
+      const std::span<const Edge> out = graph.out(static_cast<std::int64_t>(m));
+      if (next_edge[m] < out.size()) {
+        const auto to = static_cast<std::size_t>(out[next_edge[m]++].to);
+        if (found[to] < 0)
+          path.push_back(to);
+        else if (component[to] < 0)
+          low[m] = std::min(low[m], found[to]);
+        continue;
+      }
+      path.pop_back();
+      if (!path.empty()) low[path.back()] = std::min(low[path.back()], low[m]);
+      if (low[m] < found[m]) continue;
+      std::size_t member;
+      do {
+        member = open.back();
+        open.pop_back();
+        component[member] = components;
+      } while (member != m);
+      ++components;
+    }
+  }
+  return component;
+}
+
 AcyclicProjection project_acyclic(const Digraph& graph, double tau) {
   if (!std::isfinite(tau) || tau < 0)
     throw Error(Status::invalid_argument,
@@ -91,14 +132,26 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau) {
   }
   std::ranges::sort(edges, {},
                     [](const Edge& e) { return std::tuple(-std::fabs(e.weight), e.from, e.to); });
-  Reachability reach(graph.size());
+  // Cycles lie within components, so that each has reachabilities of its own.
+  const std::vector<std::int64_t> component = strong_components(thresholded);
+  std::vector<std::int64_t> size(component.size()), number(component.size());
+  for (std::size_t m = 0; m < component.size(); ++m)
+    number[m] = size[static_cast<std::size_t>(component[m])]++;
+  std::vector<Reachability> reach;
+  for (const std::int64_t nodes : size) reach.emplace_back(nodes);
   std::vector<Edge> kept;
   for (const Edge& e : edges) {
     const auto m = static_cast<std::size_t>(e.from), n = static_cast<std::size_t>(e.to);
-    if (reach.reaches(n, m)) {
+    if (component[m] != component[n]) {
+      kept.push_back(e);
+      continue;
+    }
+    Reachability& within = reach[static_cast<std::size_t>(component[m])];
+    const auto from = static_cast<std::size_t>(number[m]), to = static_cast<std::size_t>(number[n]);
+    if (within.reaches(to, from)) {
       result.removed.push_back(e);
     } else {
-      reach.add_edge(m, n);
+      within.add_edge(from, to);
       kept.push_back(e);
     }
   }

@@ -60,11 +60,17 @@ std::vector<std::int64_t> topological_order(const Digraph& graph);
 /// Is there no directed cycle? O(M log M + E).
 bool is_acyclic(const Digraph& graph);
 
+/// The strongly connected component of every node: numbers from 0, the same for two nodes exactly if
+/// each reaches the other; an edge between two components runs from the higher number to the lower.
+/// O(M + E) (R. Tarjan, SIAM J. Comput. 1 (1972) 146-160).
+std::vector<std::int64_t> strong_components(const Digraph& graph);
+
 /// Edges with |weight| > tau, and of those the ones that close no cycle with stronger ones: edges
 /// enter from the strongest down, and one that would close a cycle is left out. The result is
 /// acyclic at any tau >= 0, and every edge left out is the weakest of a cycle (docs/method.md,
-/// section 2). Ties go to the smaller (from, to). O(E log E) when tau alone suffices, else
-/// O(E log E + M^2 P / 64) and M^2 bits of memory, for P pairs of nodes that a path joins at most.
+/// section 2). Ties go to the smaller (from, to). O(E log E) when tau alone suffices;
+/// else each strongly connected component of K nodes adds O(K^2 P / 64) and K^2 bits of memory, for
+/// the P pairs of its nodes that a path joins at most.
 /// Error(invalid_argument) unless tau is finite and not negative.
 struct AcyclicProjection {
   Digraph graph;

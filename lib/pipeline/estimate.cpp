@@ -32,6 +32,13 @@ bool refines(const DagOptions& options, double m) {
          (options.refine == Refine::automatic && options.sem == Sem::mlp && m <= 30);
 }
 
+// Of both kinds of association, six times and seven at once, in float.
+double screening_seconds(double n, double m, const DagOptions& options) {
+  if (inputs(m, options) == m) return 0;
+  const double rows = std::min(n, std::clamp(8192 * 10000 / m, 2048.0, 8192.0));
+  return 2 * 13 * 2 * rows * m * m * per_product / 2;
+}
+
 // As the augmented Lagrangian does it: tables with few rows are passed over several times in an
 // epoch, and on wide ones h is not computed in every step.
 double learning_seconds(double n, double m, const DagOptions& options) {
@@ -62,19 +69,21 @@ double embedding_seconds(double m, const EmbedOptions& options) {
 Estimate estimate(std::int64_t n, std::int64_t m, const Options& options) {
   checked_size(n, m, "the table");
   const double rows = real(n), cols = real(m);
-  const double pairs = cols * cols, dims = real(options.embed.dims);
+  const double dims = real(options.embed.dims);
 
   Estimate out;
-  out.seconds = learning_seconds(rows, cols, options.dag) +
+  out.seconds = screening_seconds(rows, cols, options.dag) +
+                learning_seconds(rows, cols, options.dag) +
                 (refines(options.dag, cols) ? refinement_seconds(rows, cols, options.dag) : 0) +
                 embedding_seconds(cols, options.embed);
-  // The table and two copies; weights, gradient and two moments of the optimiser; the matrices of
-  // the acyclicity measure. Then the pairwise matrices and points of Step II.
-  const double learning =
-      8 * (3 * rows * cols + 4 * cols * inputs(cols, options.dag) * hidden_units(options.dag) +
-           12 * pairs);
-  const double embedding = 8 * (rows * cols + 9 * pairs + 8 * cols * (dims + 1));
-  out.bytes = std::max(learning, embedding);
+  // The pairwise matrices of Step II, or what is drawn of them; and its points.
+  const bool all_pairs = options.embed.objective != Objective::soft || options.embed.negatives == 0 ||
+                         (options.embed.negatives < 0 && m <= 5000);
+  const double negatives = options.embed.negatives < 0 ? 512 : real(options.embed.negatives);
+  const double pair_values =
+      all_pairs ? 9 * cols * cols : cols * (7 * real(options.embed.positives) + negatives);
+  const double embedding = 8 * (rows * cols + pair_values + 8 * cols * (dims + 1));
+  out.bytes = std::max(learn_dag_memory(n, m, options.dag), embedding);
   return out;
 }
 

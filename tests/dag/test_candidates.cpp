@@ -173,6 +173,18 @@ BOOST_AUTO_TEST_CASE(hold_what_the_user_requires) {
   BOOST_TEST(dag.weights(6, 17) == 0);
 }
 
+// The view claims columns that are not there: they must not be read.
+BOOST_AUTO_TEST_CASE(fit_where_all_pairs_are_refused_with_the_numbers) {
+  const double nothing = 0;
+  const std::int64_t m = 2'000'000;
+  const cape::MatrixView x{&nothing, 10, m, 10};
+  Run run;
+  BOOST_TEST(fails_with(Status::out_of_memory, "a graph of 2000000 features from 10 observations",
+                        [&] { cape::learn_dag(x, DagOptions(), run); }));
+  BOOST_TEST(cape::learn_dag_memory(10, m, with_candidates(4)) <
+             1e-4 * cape::learn_dag_memory(10, m, DagOptions()));
+}
+
 BOOST_AUTO_TEST_CASE(are_refused_where_they_mean_nothing) {
   const Matrix x = noise(50, 6, 10);
   Run run;

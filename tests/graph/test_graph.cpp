@@ -214,6 +214,50 @@ BOOST_AUTO_TEST_CASE(cycles_are_found) {
   BOOST_TEST((cyclic > 20 && cyclic < 180)); // both kinds were met
 }
 
+BOOST_AUTO_TEST_CASE(strong_components_are_the_nodes_that_reach_each_other) {
+  Rng rng(11);
+  for (const double density : {0.0, 0.01, 0.03, 0.06, 0.3})
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      const Digraph g = random_graph(60, density, rng);
+      const auto reach = closure(g);
+      const auto component = cape::strong_components(g);
+      for (std::size_t m = 0; m < 60; ++m)
+        for (std::size_t n = 0; n < 60; ++n)
+          BOOST_TEST((component[m] == component[n]) == (m == n || (reach[m][n] && reach[n][m])));
+      for (const Edge& e : g.edges()) BOOST_TEST(component[at(e.from)] >= component[at(e.to)]);
+      const auto count = *std::ranges::max_element(component) + 1;
+      for (std::int64_t c = 0; c < count; ++c)
+        BOOST_TEST((std::ranges::find(component, c) != component.end()));
+    }
+  BOOST_TEST(cape::strong_components(Digraph(0)).empty());
+}
+
+// A path so long that a recursion per node would not fit on the stack.
+BOOST_AUTO_TEST_CASE(strong_components_of_a_long_cycle_are_one) {
+  constexpr std::int64_t nodes = 1'000'000;
+  std::vector<Edge> edges;
+  for (std::int64_t m = 0; m < nodes; ++m) edges.push_back({m, (m + 1) % nodes, 1});
+  const auto component = cape::strong_components(Digraph(nodes, std::move(edges)));
+  BOOST_TEST(std::ranges::all_of(component, [](std::int64_t c) { return c == 0; }));
+}
+
+// Edges from the strongest down, each left out if its effect reaches its cause by those before.
+BOOST_AUTO_TEST_CASE(projection_by_components_is_that_of_the_whole_graph) {
+  Rng rng(12);
+  for (const double density : {0.03, 0.06, 0.2}) {
+    const Digraph g = random_graph(50, density, rng);
+    std::vector<Edge> edges = g.edges(), kept, removed;
+    std::ranges::sort(edges, std::ranges::greater(),
+                      [](const Edge& e) { return std::fabs(e.weight); });
+    for (const Edge& e : edges)
+      (closure(Digraph(50, kept))[at(e.to)][at(e.from)] ? removed : kept).push_back(e);
+    const auto p = cape::project_acyclic(g, 0);
+    BOOST_TEST((p.graph == Digraph(50, kept)));
+    BOOST_TEST((p.removed == removed));
+    BOOST_TEST(!removed.empty());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(three_cycle_above_the_threshold_loses_its_weakest_edge) {
   const Digraph g(3, {{0, 1, 0.9}, {1, 2, 0.8}, {2, 0, 0.25}});
   const auto p = cape::project_acyclic(g, 0.2);

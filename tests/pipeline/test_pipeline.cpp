@@ -107,5 +107,13 @@ BOOST_AUTO_TEST_CASE(the_estimate_grows_with_the_data_and_the_work) {
   refined.dag.refine = cape::Refine::always;
   BOOST_TEST(estimate(10000, 100, refined).seconds > base.seconds);
   BOOST_CHECK_THROW(estimate(-1, 10, options), cape::Error);
+  // 10,000 rows of doubles twice, 640 floats per column four times, and what is small beside them.
+  cape::Options wide;
+  wide.dag.candidates = 64;
+  const double bytes = estimate(10000, 20000, wide).bytes;
+  BOOST_TEST(bytes > 20000 * (8 * 2 * 10000.0 + 4 * 4 * 640));
+  BOOST_TEST(bytes < 8e9);
+  wide.dag.candidates = -1;
+  BOOST_TEST(estimate(10000, 20000, wide).bytes > 20000 * (8 * 2 * 10000.0 + 4 * 4 * 200000));
   BOOST_CHECK_THROW(estimate(std::int64_t{1} << 40, std::int64_t{1} << 40, options), cape::Error);
 }
