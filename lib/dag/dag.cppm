@@ -68,8 +68,9 @@ struct Design {
 struct DagOptions {
   Sem sem = Sem::mlp;
   Constraint constraint = Constraint::expm;
-  Refine refine =
-      Refine::automatic; ///< automatic: always for up to 30 non-constant columns and sem mlp
+  /// Automatic: always for sem mlp with up to 30 columns that vary, and for sem linear with up to
+  /// 100 unless they are standardized
+  Refine refine = Refine::automatic;
   bool standardize =
       false; ///< scale columns to unit variance and use the likelihood of unequal variances
   Missing missing = Missing::fail;
@@ -95,8 +96,9 @@ struct DagOptions {
   /// left, and a larger penalty only wears down the edges that are real.
   double h_tolerance = 1e-4;
   double refine_t = 3.0; ///< a parent stays if dropping it raises the held-out error by t >= this
-  std::int64_t refine_window = 3; ///< positions that the insertion search tries to either side
-  std::int64_t refine_hidden = 32;
+  /// Positions that the insertion search tries to either side. Automatic: all for sem linear, else 3
+  std::int64_t refine_window = -1;
+  std::int64_t refine_hidden = 32; ///< units of a network; neither is used for sem linear
   std::int64_t refine_epochs = 100;
 };
 OptionFields fields(DagOptions& options);
@@ -230,12 +232,13 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
 
 /// Squared errors of predicting one column from others, N values in the units of x squared.
 /// Two-fold cross-fitted: the rows are halved at random, and a network of refine_hidden sigmoid
-/// units with a linear part, trained on one half for refine_epochs epochs, predicts the other.
+/// units with a linear part, trained on one half for refine_epochs epochs, predicts the other; with
+/// sem linear, least squares does.
 /// Without parents, the squared distance from the column's mean; a fit that leaves the range of
 /// float predicts that mean too. `x` may have any centre and scale. A pure function of the seed and
 /// of the contents of the columns: neither their numbers nor the order of parents change a bit. N
 /// >= 10; target and parents are different columns of x, none constant. O(refine_epochs N |parents|
-/// refine_hidden).
+/// refine_hidden); with sem linear, O(N M^2 + |parents|^3).
 std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
                                        std::span<const std::int64_t> parents,
                                        const DagOptions& options, Run& run);
@@ -247,7 +250,7 @@ struct Refinement {
   std::vector<std::int64_t> order; ///< the order found; every edge runs along it
 };
 
-/// A DAG from model G's weights: their order (strongest edges first, without those that close a
+/// A DAG from learned weights: their order (strongest edges first, without those that close a
 /// cycle), improved by moving single columns up to refine_window positions, at most 6 sweeps, as
 /// long as the cross-fitted error of predicting every column from its predecessors falls; then
 /// backward elimination of predecessors by a paired t-test of the errors with and without them over
@@ -255,10 +258,10 @@ struct Refinement {
 /// quantile, three standard deviations of normal ones), the smallest t first, until all t are at
 /// least refine_t. The error is the sum of mean squared errors, which has to fall by 0.003 of its
 /// mean over the columns, or, with unequal_variances, the sum of half their logarithms, which has
-/// to fall by 0.003. Only the 10 strongest partners of a column, by max(|A_ij|, |A_ji|) and made
-/// symmetric, are tested as its causes. x: N x M, finite, N >= 10, no column constant; weights: M x
+/// to fall by 0.003. Only the 10 strongest partners of a column (30 with sem linear), by max(|A_ij|,
+/// |A_ji|) and made symmetric, are tested as its causes. x: N x M, finite, N >= 10, no column constant; weights: M x
 /// M, finite, the diagonal is ignored. About 4 M refine_window regressions a sweep, and up to M
-/// min(M, 10)^2 / 2 for the elimination.
+/// min(M, 10)^2 / 2 for the elimination (linear: 30 for 10).
 Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run);
 

@@ -19,7 +19,13 @@ namespace cape {
 namespace {
 
 constexpr std::int64_t min_rows = 10, min_columns = 2;
-constexpr std::int64_t refine_limit = 30; ///< columns up to which refinement is the default
+
+// Columns up to which refinement is the default. The order of linear relations with unknown
+// variances cannot be learned, so that there is nothing to refine.
+std::int64_t refine_limit(const DagOptions& options) {
+  if (options.sem == Sem::mlp) return 30;
+  return options.sem == Sem::linear && !options.standardize ? 100 : 0;
+}
 
 // ------------------------------------------------------------------------------------------ table
 
@@ -396,8 +402,8 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   cut(dag, options.threshold, visit);
 
   const bool wanted_refinement = options.refine == Refine::always ||
-                                 (options.refine == Refine::automatic && options.sem == Sem::mlp &&
-                                  table.x.cols() <= refine_limit);
+                                 (options.refine == Refine::automatic &&
+                                  table.x.cols() <= refine_limit(options));
   if (wanted_refinement && weight.empty()) {
     Matrix strength = unpack(fit.weights, causes);
     for (std::int64_t e = 0; e < strength.size(); ++e)

@@ -26,7 +26,8 @@ OptionFields fields(DagOptions& o) {
   add({.name = "dag.refine",
        .value = choice(o.refine, {"automatic", "never", "always"}),
        .doc = "Decide the edges by held-out regressions along the learned order instead of by the "
-              "threshold. automatic: for sem mlp, up to 30 columns with variance, nothing missing",
+              "threshold. automatic: for sem mlp, up to 30 columns with variance, nothing missing; for "
+              "sem linear, up to 100, not standardized",
        .source = "docs/method.md"});
   add({.name = "dag.standardize",
        .value = &o.standardize,
@@ -127,19 +128,21 @@ OptionFields fields(DagOptions& o) {
        .value = &o.refine_window,
        .min = 0,
        .max = many,
-       .doc = "Refinement: positions to either side that the search for the order tries",
+       .automatic = true,
+       .doc = "Refinement: positions to either side that the search for the order tries. Automatic: "
+              "all for sem linear, else 3",
        .source = "docs/method.md"});
   add({.name = "dag.refine_hidden",
        .value = &o.refine_hidden,
        .min = 1,
        .max = 4096,
-       .doc = "Refinement: hidden units of a regression",
+       .doc = "Refinement: hidden units of a regression (not for sem linear)",
        .source = "docs/method.md"});
   add({.name = "dag.refine_epochs",
        .value = &o.refine_epochs,
        .min = 1,
        .max = many,
-       .doc = "Refinement: epochs of a regression",
+       .doc = "Refinement: epochs of a regression (not for sem linear)",
        .source = "docs/method.md"});
   return all;
 }

@@ -1,11 +1,14 @@
-// Refinement of model G's graph by well-trained regressions of every column on its predecessors
-// (docs/method.md, Refinement). The numbers below were tuned on simulated data.
+// Refinement of a learned graph by regressions of every column on its predecessors: well-trained
+// networks, or least squares for sem linear (docs/method.md, Refinement). The numbers below were
+// tuned on simulated data.
 module;
+#include "internal/arma.hpp"
 #include "simd/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <new>
@@ -28,7 +31,16 @@ constexpr double peak_rate = 0.08, final_rate = 0.01; // the second as a fractio
 constexpr std::int64_t largest_batch = 64;
 constexpr std::int64_t max_sweeps = 6;
 constexpr double min_gain = 0.003;
-constexpr std::int64_t n_candidates = 10; // partners of a column that may be its causes
+
+// Partners of a column that may be its causes. Least squares cost next to nothing; a network is
+// short of rows with more inputs.
+std::int64_t candidate_count(Sem sem) { return sem == Sem::linear ? 30 : 10; }
+
+// Positions to either side that the search tries for a column.
+std::int64_t window(const DagOptions& options, std::int64_t columns) {
+  if (options.refine_window >= 0) return options.refine_window;
+  return options.sem == Sem::linear ? columns : 3;
+}
 
 // A regression of one column on a set of others, given in rising order.
 struct Family {
@@ -51,10 +63,19 @@ public:
   std::int64_t row(std::int64_t i) const { return row_[static_cast<std::size_t>(i)]; }
 
 private:
+  /// The rows of a fold are first(fold) .. first(fold + 1) - 1.
+  std::int64_t first(std::int64_t fold) const {
+    return fold == 1 ? (rows_ + 1) / 2 : fold / 2 * rows_;
+  }
+  std::int64_t size(std::int64_t fold) const { return first(fold + 1) - first(fold); }
   const float* column(std::int64_t j) const { return scaled_.data() + j * rows_; }
   void initialize(simd::NodeRegression& net, const Family& family, std::int64_t fold) const;
   void train(simd::NodeRegression& net, const float* table, const float* target, std::int64_t n,
              std::int64_t fold) const;
+  arma::mat products(std::int64_t fold) const;
+  /// The standardized target as predicted across the folds, in the order of row().
+  std::vector<double> fit_networks(const Family& family) const;
+  std::vector<double> fit_least_squares(const Family& family) const;
 
   std::int64_t rows_, hidden_, epochs_;
   Run& run_;
@@ -62,6 +83,7 @@ private:
   std::vector<float> scaled_;     // columns of mean 0 and variance 1, in that order
   std::vector<double> variance_;
   std::vector<std::uint64_t> id_; // a column is known by its content, not by its number
+  std::vector<arma::mat> products_; // linear: X'X of the columns and the constant 1, by fold
 };
 
 Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& run)
@@ -87,6 +109,26 @@ Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& ru
     for (const std::int64_t i : row_)
       *out++ = static_cast<float>((column[static_cast<std::size_t>(i)] - mean) / sd);
   }
+  if (options.sem == Sem::linear)
+    for (const std::int64_t fold : {0, 1}) products_.push_back(products(fold));
+}
+
+// By plain sums, whose bits do not depend on where a column stands.
+arma::mat Regressions::products(std::int64_t fold) const {
+  const std::int64_t m = std::ssize(id_);
+  const std::vector<float> ones(static_cast<std::size_t>(rows_), 1.0F);
+  const auto start = [&](std::int64_t j) {
+    return (j < m ? column(j) : ones.data()) + first(fold);
+  };
+  arma::mat sums(static_cast<arma::uword>(m + 1), static_cast<arma::uword>(m + 1));
+  run_.parallel_for(m + 1, [&](std::int64_t j) {
+    run_.poll();
+    for (std::int64_t i = 0; i <= j; ++i)
+      sums(static_cast<arma::uword>(i), static_cast<arma::uword>(j)) =
+          std::inner_product(start(i), start(i) + size(fold), start(j), 0.0,
+                             std::plus<>(), std::multiplies<double>());
+  });
+  return arma::symmatu(sums);
 }
 
 void Regressions::initialize(simd::NodeRegression& net, const Family& family,
@@ -145,35 +187,61 @@ void Regressions::train(simd::NodeRegression& net, const float* table, const flo
   }
 }
 
+std::vector<double> Regressions::fit_networks(const Family& family) const {
+  const auto n_inputs = static_cast<std::int64_t>(family.parents.size());
+  const std::int64_t stride = simd::NodeRegression(n_inputs, hidden_).stride();
+  simd::AlignedFloats table(rows_ * stride);
+  for (std::int64_t i = 0; i < n_inputs; ++i) {
+    const float* input = column(family.parents[static_cast<std::size_t>(i)]);
+    for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + i] = input[r];
+  }
+  for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + n_inputs] = 1;
+
+  const float* target = column(family.node);
+  std::vector<float> fitted(static_cast<std::size_t>(rows_));
+  for (const std::int64_t fold : {0, 1}) {
+    const std::int64_t other = 1 - fold;
+    simd::NodeRegression net(n_inputs, hidden_);
+    initialize(net, family, fold);
+    train(net, table.data() + first(other) * stride, target + first(other), size(other), fold);
+    net.predict(table.data() + first(fold) * stride, size(fold), fitted.data() + first(fold));
+  }
+  return {fitted.begin(), fitted.end()};
+}
+
+std::vector<double> Regressions::fit_least_squares(const Family& family) const {
+  arma::uvec inputs = arma::conv_to<arma::uvec>::from(family.parents);
+  inputs.insert_rows(inputs.n_elem, 1);
+  inputs.tail(1) = static_cast<arma::uword>(std::ssize(id_)); // the constant
+  const arma::uvec target{static_cast<arma::uword>(family.node)};
+  std::vector<double> fitted(static_cast<std::size_t>(rows_));
+  for (const std::int64_t fold : {0, 1}) {
+    const arma::mat& products = products_[static_cast<std::size_t>(1 - fold)];
+    arma::mat moments = products(inputs, inputs);
+    // Columns have variance 1: this changes nothing unless they are collinear.
+    moments.diag() += 1e-6 * static_cast<double>(size(1 - fold));
+    const arma::vec slopes = arma::solve(moments, products(inputs, target));
+    double* f = fitted.data() + first(fold);
+    std::fill_n(f, size(fold), slopes.back());
+    for (arma::uword i = 0; i + 1 < inputs.n_elem; ++i) {
+      const float* x = column(static_cast<std::int64_t>(inputs(i))) + first(fold);
+      for (std::int64_t r = 0; r < size(fold); ++r) f[r] += slopes(i) * x[r];
+    }
+  }
+  return fitted;
+}
+
 std::vector<double> Regressions::squared_error(const Family& family) const {
   const float* target = column(family.node);
   const double variance = variance_[static_cast<std::size_t>(family.node)];
-  std::vector<float> fitted(static_cast<std::size_t>(rows_));
+  std::vector<double> fitted(static_cast<std::size_t>(rows_));
   if (!family.parents.empty()) {
     // Inputs in the order of their ids, so that the numbering of the columns changes no sum.
     Family sorted = family;
     std::ranges::sort(sorted.parents, {}, [&](std::int64_t i) {
       return std::pair(id_[static_cast<std::size_t>(i)], i);
     });
-    const auto n_inputs = static_cast<std::int64_t>(sorted.parents.size());
-    const std::int64_t stride = simd::NodeRegression(n_inputs, hidden_).stride();
-    simd::AlignedFloats table(rows_ * stride);
-    for (std::int64_t i = 0; i < n_inputs; ++i) {
-      const float* input = column(sorted.parents[static_cast<std::size_t>(i)]);
-      for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + i] = input[r];
-    }
-    for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + n_inputs] = 1;
-
-    const std::int64_t middle = (rows_ + 1) / 2, bounds[] = {0, middle, rows_};
-    for (const std::int64_t fold : {0, 1}) {
-      const std::int64_t other = 1 - fold;
-      simd::NodeRegression net(n_inputs, hidden_);
-      initialize(net, sorted, fold);
-      train(net, table.data() + bounds[other] * stride, target + bounds[other],
-            bounds[other + 1] - bounds[other], fold);
-      net.predict(table.data() + bounds[fold] * stride, bounds[fold + 1] - bounds[fold],
-                  fitted.data() + bounds[fold]);
-    }
+    fitted = products_.empty() ? fit_networks(sorted) : fit_least_squares(sorted);
   }
   std::vector<double> error(static_cast<std::size_t>(rows_));
   for (std::int64_t r = 0; r < rows_; ++r) {
@@ -229,9 +297,10 @@ bool is_required(const Matrix& factor, std::int64_t i, std::int64_t j) {
   return !factor.empty() && factor(i, j) == 0;
 }
 
-// (i, j): whether i may be a cause of j. Those are the n_candidates strongest of
+// (i, j): whether i may be a cause of j. Those are the `count` strongest of
 // max(|A_ij|, |A_ji|), made symmetric, as far as the factors allow.
-BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& factor) {
+BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& factor,
+                                    std::int64_t count) {
   const std::int64_t m = weights.cols;
   BasicMatrix<std::int8_t> chosen(m, m);
   for (std::int64_t j = 0; j < m; ++j) {
@@ -240,8 +309,7 @@ BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& fac
       if (i != j)
         strength.emplace_back(-std::max(std::abs(weights(i, j)), std::abs(weights(j, i))), i);
     std::ranges::sort(strength);
-    if (std::ssize(strength) > n_candidates)
-      strength.resize(static_cast<std::size_t>(n_candidates));
+    if (std::ssize(strength) > count) strength.resize(static_cast<std::size_t>(count));
     for (const auto& [negative, i] : strength) chosen(i, j) = chosen(j, i) = 1;
   }
   for (std::int64_t j = 0; j < m; ++j)
@@ -256,7 +324,8 @@ class Search {
 public:
   Search(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
          bool unequal_variances, const DagOptions& options, Run& run)
-      : regressions_(x, options, run), factor_(factor), candidates_(candidates(weights, factor)),
+      : regressions_(x, options, run), factor_(factor),
+        candidates_(candidates(weights, factor, candidate_count(options.sem))),
         unequal_variances_(unequal_variances), options_(options), run_(run) {}
 
   /// Move nodes along the order as long as the score falls.
@@ -329,7 +398,7 @@ double Search::score(const Order& order) const {
 }
 
 void Search::improve(Order& order) {
-  const std::int64_t last = std::ssize(order) - 1;
+  const std::int64_t last = std::ssize(order) - 1, reach = window(options_, std::ssize(order));
   fit({order});
   double current = score(order);
   for (std::int64_t sweep = 0; sweep < max_sweeps; ++sweep) {
@@ -337,8 +406,8 @@ void Search::improve(Order& order) {
     for (const std::int64_t node : Order(order)) {
       const std::int64_t from = std::ranges::find(order, node) - order.begin();
       std::vector<Order> moved;
-      for (std::int64_t to = std::max<std::int64_t>(0, from - options_.refine_window);
-           to <= std::min(last, from + options_.refine_window); ++to) {
+      for (std::int64_t to = std::max<std::int64_t>(0, from - reach);
+           to <= std::min(last, from + reach); ++to) {
         if (to == from) continue;
         moved.push_back(order);
         moved.back().erase(moved.back().begin() + from);

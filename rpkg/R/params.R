@@ -58,7 +58,7 @@ one_of <- function(value, choices, name) {
 #'   `"literal"`: the paper's objective word for word, which collapses to the empty graph and is kept
 #'   to show that it does.
 #' @param refine whether the order and the edges are refined by held-out regressions. `NA`: for up to 30
-#'   varying features with `sem = "mlp"`.
+#'   varying features with `sem = "mlp"`, and for up to 100 with `sem = "linear"` unless standardized.
 #' @param standardize scale features to unit variance and let their noise variances differ. Features are
 #'   always centred. Without scaling, the order that raw variances imply is used: right when noise
 #'   variances are alike, misleading when units are arbitrary. The directions of linear relations with
@@ -84,8 +84,9 @@ one_of <- function(value, choices, name) {
 #'   penalty grows, epochs between its updates (`NA`: a twentieth of all), its largest value, and the
 #'   acyclicity at which the fit has converged.
 #' @param refine.t,refine.window,refine.hidden,refine.epochs the refinement: t statistic at which a
-#'   cause stays, positions tried to either side in the search for the order, and the units and epochs
-#'   of its regressions.
+#'   cause stays, positions tried to either side in the search for the order (`NA`: all with
+#'   `sem = "linear"`, else 3), and the units and epochs of its regressions, which with
+#'   `sem = "linear"` are least squares.
 #' @return An object of class `DagParam`.
 #' @seealso [cape_learn_dag()], [cape_fit()]
 #' @examples
@@ -98,7 +99,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
                      candidates = NA_integer_, hidden = 10L,
                      precision = c("automatic", "double", "float"), batch.size = 128L, learning.rate = 0.01,
                      rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4,
-                     refine.t = 3, refine.window = 3L, refine.hidden = 32L, refine.epochs = 100L) {
+                     refine.t = 3, refine.window = NA_integer_, refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
         cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")
     }

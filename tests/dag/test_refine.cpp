@@ -365,12 +365,17 @@ BOOST_AUTO_TEST_CASE(neither_numbers_nor_order_of_columns_change_a_bit) {
   Matrix moved(200, 4);
   for (std::int64_t j = 0; j < 4; ++j)
     for (std::int64_t i = 0; i < 200; ++i) moved(i, to[static_cast<std::size_t>(j)]) = r.x(i, j);
+  const Matrix& x = r.x;
   Run run;
   const std::vector<std::int64_t> parents{0, 1, 2}, reversed{2, 1, 0}, there{2, 0, 3};
-  const auto e = cape::cross_fitted_error(r.x, 3, parents, quick(), run);
-  BOOST_TEST((e == cape::cross_fitted_error(r.x, 3, reversed, quick(), run)));
-  BOOST_TEST((e == cape::cross_fitted_error(moved, 1, there, quick(), run)));
-  const Matrix& x = r.x;
+  for (const cape::Sem sem : {cape::Sem::linear, cape::Sem::mlp}) {
+    DagOptions options = quick();
+    options.sem = sem;
+    const auto first = cape::cross_fitted_error(x, 3, parents, options, run);
+    BOOST_TEST((first == cape::cross_fitted_error(x, 3, reversed, options, run)));
+    BOOST_TEST((first == cape::cross_fitted_error(moved, 1, there, options, run)));
+  }
+  const auto e = cape::cross_fitted_error(x, 3, parents, quick(), run);
   Matrix transposed(4, 200);
   for (std::int64_t j = 0; j < 4; ++j)
     for (std::int64_t i = 0; i < 200; ++i) transposed(j, i) = x(i, j);
@@ -378,6 +383,25 @@ BOOST_AUTO_TEST_CASE(neither_numbers_nor_order_of_columns_change_a_bit) {
   BOOST_TEST((e == cape::cross_fitted_error(by_row, 3, parents, quick(), run)));
   Run other(2);
   BOOST_TEST((e != cape::cross_fitted_error(x, 3, parents, quick(), other)));
+}
+
+// On rows of y = 2 a - 3 b + 1 every half of the rows has the same least squares.
+BOOST_AUTO_TEST_CASE(least_squares_predict_a_linear_relation_to_rounding_and_no_parabola) {
+  Matrix x(101, 4);
+  Rng rng(4);
+  for (std::int64_t i = 0; i < x.rows(); ++i) {
+    for (std::int64_t j = 0; j < 2; ++j) x(i, j) = rng.normal();
+    x(i, 2) = 2 * x(i, 0) - 3 * x(i, 1) + 1;
+    x(i, 3) = x(i, 0) * x(i, 0);
+  }
+  DagOptions options;
+  options.sem = cape::Sem::linear;
+  Run run(3);
+  const std::vector<std::int64_t> causes{0, 1}, cause{0};
+  for (const double e : cape::cross_fitted_error(x, 2, causes, options, run)) BOOST_TEST(e < 1e-8);
+  BOOST_TEST(mean(cape::cross_fitted_error(x, 3, cause, options, run)) > 1);
+  options.sem = cape::Sem::mlp;
+  BOOST_TEST(mean(cape::cross_fitted_error(x, 3, cause, options, run)) < 0.5);
 }
 
 BOOST_AUTO_TEST_CASE(few_rows_and_wild_values_give_finite_errors) {
@@ -560,12 +584,15 @@ BOOST_AUTO_TEST_CASE(a_permutation_of_the_columns_permutes_the_result) {
 BOOST_AUTO_TEST_CASE(copies_of_a_column_stay_finite) {
   Matrix x = simulate_graph(200, 6);
   for (std::int64_t i = 0; i < 200; ++i) x(i, 4) = x(i, 0);
-  for (const bool unequal : {false, true}) {
-    Run run(1);
-    const Refinement r = cape::refine(x, random_weights(5, 6), unequal, quick(), run);
-    for (std::int64_t j = 0; j < 5; ++j)
-      for (std::int64_t i = 0; i < 5; ++i) BOOST_TEST(std::isfinite(r.statistic(i, j)));
-  }
+  for (const bool unequal : {false, true})
+    for (const cape::Sem sem : {cape::Sem::mlp, cape::Sem::linear}) {
+      DagOptions options = quick();
+      options.sem = sem;
+      Run run(1);
+      const Refinement r = cape::refine(x, random_weights(5, 6), unequal, options, run);
+      for (std::int64_t j = 0; j < 5; ++j)
+        for (std::int64_t i = 0; i < 5; ++i) BOOST_TEST(std::isfinite(r.statistic(i, j)));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(one_column_and_more_columns_than_candidates_work) {
@@ -623,7 +650,7 @@ BOOST_AUTO_TEST_CASE(bad_arguments_are_refused) {
   BOOST_CHECK_EXCEPTION(cape::refine(x, w, false, {}, run), cape::Error,
                         names(Status::invalid_argument, "weights"));
   const std::vector<std::pair<std::string, std::function<void(DagOptions&)>>> wrong{
-      {"refine_window", [](DagOptions& o) { o.refine_window = -1; }},
+      {"refine_window", [](DagOptions& o) { o.refine_window = -2; }},
       {"refine_t", [](DagOptions& o) { o.refine_t = std::nan(""); }},
       {"refine_hidden", [](DagOptions& o) { o.refine_hidden = -3; }},
       {"refine_epochs", [](DagOptions& o) { o.refine_epochs = 0; }}};

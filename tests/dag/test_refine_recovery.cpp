@@ -15,10 +15,8 @@ using cape::Digraph;
 using cape::Matrix;
 
 // Structural Hamming distance: a missing, an extra or a reversed edge counts 1 each.
-std::int64_t distance(const Matrix& x, const Digraph& truth, bool standardize, std::uint64_t seed) {
-  DagOptions options;
-  options.refine = cape::Refine::always;
-  options.standardize = standardize;
+std::int64_t distance(const Matrix& x, const Digraph& truth, const DagOptions& options,
+                      std::uint64_t seed) {
   cape::Run run(seed);
   const cape::Dag dag = cape::learn_dag(x, options, run);
   BOOST_TEST(cape::is_acyclic(dag.graph));
@@ -26,16 +24,20 @@ std::int64_t distance(const Matrix& x, const Digraph& truth, bool standardize, s
   return cape::compare_graphs(dag.graph, truth).shd;
 }
 
-double mean_of_simulations(cape::GraphModel model, double edges_per_node, int n, bool standardize) {
+// Graphs of ten nodes and data that sem describes.
+double mean_of_simulations(cape::GraphModel model, double edges_per_node, int n,
+                           const DagOptions& options = {}) {
   cape::GraphOptions graph;
   graph.model = model;
   graph.edges_per_node = edges_per_node;
+  cape::DataOptions data;
+  if (options.sem == cape::Sem::linear) data.mechanism = cape::Mechanism::linear;
   double sum = 0;
   std::string all;
   for (std::uint64_t seed = 301; seed < 301 + static_cast<std::uint64_t>(n); ++seed) {
     const Digraph truth = cape::simulate_dag(10, graph, seed);
-    const Matrix x = cape::simulate_data(truth, 5000, {}, seed);
-    const std::int64_t d = distance(x, truth, standardize, seed);
+    const Matrix x = cape::simulate_data(truth, 5000, data, seed);
+    const std::int64_t d = distance(x, truth, options, seed);
     all += " " + std::to_string(d);
     sum += static_cast<double>(d);
   }
@@ -46,19 +48,28 @@ double mean_of_simulations(cape::GraphModel model, double edges_per_node, int n,
 } // namespace
 
 BOOST_AUTO_TEST_CASE(two_edges_per_node) {
-  BOOST_TEST(mean_of_simulations(cape::GraphModel::barabasi_albert, 2, 10, false) <= 5);
+  BOOST_TEST(mean_of_simulations(cape::GraphModel::barabasi_albert, 2, 10) <= 5);
 }
 
 BOOST_AUTO_TEST_CASE(two_edges_per_node_standardized) {
-  BOOST_TEST(mean_of_simulations(cape::GraphModel::barabasi_albert, 2, 5, true) <= 6.5);
+  DagOptions options;
+  options.standardize = true;
+  BOOST_TEST(mean_of_simulations(cape::GraphModel::barabasi_albert, 2, 5, options) <= 6.5);
 }
 
 BOOST_AUTO_TEST_CASE(trees) {
-  BOOST_TEST(mean_of_simulations(cape::GraphModel::barabasi_albert, 1, 5, false) <= 1.5);
+  BOOST_TEST(mean_of_simulations(cape::GraphModel::barabasi_albert, 1, 5) <= 1.5);
 }
 
 BOOST_AUTO_TEST_CASE(erdos_renyi) {
-  BOOST_TEST(mean_of_simulations(cape::GraphModel::erdos_renyi, 2, 5, false) <= 3.5);
+  BOOST_TEST(mean_of_simulations(cape::GraphModel::erdos_renyi, 2, 5) <= 3.5);
+}
+
+BOOST_AUTO_TEST_CASE(linear_relations) {
+  DagOptions options;
+  options.sem = cape::Sem::linear;
+  for (const auto model : {cape::GraphModel::barabasi_albert, cape::GraphModel::erdos_renyi})
+    BOOST_TEST(mean_of_simulations(model, 2, 10, options) <= 0.5);
 }
 
 // The prototype of the method made [0, 1, 0, 1, 1] errors on these; 2 is its mean and a margin for
@@ -81,7 +92,7 @@ BOOST_AUTO_TEST_CASE(reference_data,
     const Matrix x = matrix(test::read_numbers(base.string() + "_X.csv.gz"));
     const Digraph truth =
         Digraph::from_adjacency(matrix(test::read_numbers(base.string() + "_B.csv")));
-    const std::int64_t d = distance(x, truth, false, 1);
+    const std::int64_t d = distance(x, truth, {}, 1);
     all += " " + std::to_string(d);
     sum += static_cast<double>(d);
   }
