@@ -367,6 +367,10 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, do
   }
   for (std::int64_t epoch = first_epoch; epoch <= options.epochs; ++epoch) {
     DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
+    // With very many columns h is renewed less often than once an epoch: at the end of one, and so
+    // in a state to go on from, only where the multipliers need it.
+    const bool ends_with_h = constraint_interval(m) <= steps_per_epoch ||
+                             epoch % update_interval == 0 || epoch == options.epochs;
     for (std::int64_t s = 0; s < steps_per_epoch; ++s) {
       const Batch<T> batch = reader.next(run);
       renew_constraint(step);
@@ -378,6 +382,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, do
       record.loss += loss.total;
       record.reconstruction += loss.score.reconstruction;
       record.kl += loss.score.kl;
+      fit.h = loss.h;
       const double progress = static_cast<double>(step) / static_cast<double>(steps);
       const double rate =
           options.learning_rate *
@@ -390,7 +395,8 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, do
     record.loss /= count;
     record.reconstruction /= count;
     record.kl /= count;
-    record.h = fit.h = objective.constraint(fit.parameters.data(), run);
+    if (ends_with_h) fit.h = objective.constraint(fit.parameters.data(), run);
+    record.h = fit.h;
     fit.history.push_back(record);
 
     // Half of the tolerance, so that h does not drift back over it while the penalty rests.
@@ -400,7 +406,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, do
         penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);
       h_before = fit.h;
     }
-    if (checkpoint) {
+    if (checkpoint && ends_with_h) {
       checkpoint->values.clear();
       write(fit, checkpoint->values);
       adam.write(checkpoint->values);

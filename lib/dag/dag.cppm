@@ -112,7 +112,7 @@ struct DagEpoch {
   /// KL(q(Z|X) || N(0, I)) up to constants: 1/2 sum_j mean z_j^2. With standardize the noise has
   /// the likelihood of unequal variances, 1/2 sum_j log mean z_j^2, which counts as reconstruction
   double kl = 0;
-  double h = 0;   ///< at the end of the epoch
+  double h = 0; ///< at the end of the epoch, or as last renewed if that is less often, see learn_dag()
   double rho = 0; ///< during the epoch
   double alpha = 0;
 };
@@ -159,9 +159,10 @@ struct Dag {
 ///
 /// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over
 /// several times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15
-/// steps 14.3, and with the automatic lambda 8 to 9.) Above 64 columns dh/dA is renewed every M /
-/// 64 steps. O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G. Paper: eq_OptDAG,
-/// eq_lossdag; docs/method.md for the departures.
+/// steps 14.3, and with the automatic lambda 8 to 9.) Above 64 columns dh/dA is renewed every M / 64
+/// steps, and at the end of every epoch, or, if M / 64 steps are more than an epoch, of every
+/// rho_interval-th and the last one. O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G.
+/// Paper: eq_OptDAG, eq_lossdag; docs/method.md for the departures.
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 
 /// The same with what is known of the graph and of the rows. Edges that knowledge excludes have the
@@ -179,7 +180,8 @@ Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& des
 /// less. Measured: docs/performance.md. Error(invalid_argument) for sizes or options out of range.
 double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options);
 
-/// Where an interrupted fit can go on: its state at the end of an epoch. Empty at the start.
+/// Where an interrupted fit can go on: its state at the end of the last epoch that ended with a
+/// renewal of dh/dA. Empty at the start.
 struct Checkpoint {
   std::uint64_t fit = 0;      ///< stands for the table, what is known, the options and the seed
   std::int64_t epoch = 0;     ///< whole epochs done
