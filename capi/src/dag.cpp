@@ -73,7 +73,7 @@ cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const
                                 cape_checkpoint* checkpoint, const cape_options* options) {
   return compute(out, x, prior, options,
                  [&](const auto& table, const auto& p, const auto& o, auto& run) {
-                   cape::Checkpoint& state = object(checkpoint, "checkpoint").state;
+                   cape::Checkpoint& state = object(checkpoint, "checkpoint").state.dag;
                    return cape_dag(
                        learn_dag(table, p.knowledge, p.design, o.values.dag, run, state), true);
                  });

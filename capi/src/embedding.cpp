@@ -123,6 +123,17 @@ cape_status cape_embedding_fit(cape_embedding** out, const cape_dag* dag,
   });
 }
 
+cape_status cape_embedding_fit_from(cape_embedding** out, const cape_dag* dag,
+                                    cape_checkpoint* checkpoint, const cape_options* options) {
+  return create(out, [&] {
+    const cape::Digraph& graph = object(dag, "dag").dag.graph;
+    cape::Checkpoint& state = object(checkpoint, "checkpoint").state.embedding;
+    const cape_options& o = object(options, "options");
+    cape::Run run = make_run(o);
+    return embed_dag(graph, o.values.embed, run, state);
+  });
+}
+
 void cape_embedding_free(cape_embedding* embedding) { release(embedding); }
 
 cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embedding* embedding) {
@@ -136,6 +147,7 @@ cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embeddi
     info.n_clamped = e.n_clamped;
     info.converged = e.converged;
     info.truncated_mass = e.truncated_mass;
+    info.stopped_early = e.stopped_early;
     write_struct(out, info);
   });
 }

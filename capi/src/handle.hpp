@@ -73,7 +73,7 @@ struct cape_prior : cape::capi::Tagged<0x7072'696f'7200'0001> {
 };
 
 struct cape_checkpoint : cape::capi::Tagged<0x6368'6563'6b70'0001> {
-  cape::Checkpoint state;
+  cape::FitCheckpoint state;
 };
 
 struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {

@@ -49,7 +49,7 @@ cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const ca
                           cape_checkpoint* checkpoint, const cape_options* options) {
   return fit_table(out, x, prior, options,
                    [&](const auto& table, const auto& p, const auto& o, auto& run) {
-                     cape::Checkpoint& state = object(checkpoint, "checkpoint").state;
+                     cape::FitCheckpoint& state = object(checkpoint, "checkpoint").state;
                      return cape::fit(table, p.knowledge, p.design, o.values, run, state);
                    });
 }

@@ -305,6 +305,19 @@ private:
   std::atomic<bool> cancelled_{false};
 };
 
+/// Where an interrupted fit can go on: its state at the end of an epoch. Empty at the start.
+struct Checkpoint {
+  std::uint64_t fit = 0;      ///< stands for all that the state depends on
+  std::int64_t epoch = 0;     ///< whole epochs done
+  std::vector<double> values; ///< what the fit has to know to go on
+
+  /// For this fit from now on. Error(invalid_argument) if it is that of another; `same` is what both
+  /// must have in common: "graph, options or seed".
+  void claim(std::uint64_t id, std::string_view same);
+  /// Error(invalid_argument) unless there are that many values.
+  void check_count(std::int64_t expected) const;
+};
+
 // ------------------------------------------------------------------------------------------ build
 
 /// The linear algebra underneath, as found at run time.

@@ -46,8 +46,8 @@ HandOver to_bodies, to_caller;
 
 } // namespace
 
-// One for all loops of a run: making an arena for every loop costs memory that TBB does not give back
-// (5 MB a second of small loops).
+// One for all loops of a run: making an arena for every loop costs memory that TBB does not give
+// back (5 MB a second of small loops).
 struct Run::Arena : tbb::task_arena {
   using tbb::task_arena::task_arena;
 };
@@ -109,6 +109,21 @@ void Run::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& 
     arena_ = std::make_unique<Arena>(std::min(threads_, tbb::info::default_concurrency()));
   arena_->execute(
       [&] { tbb::parallel_for(std::int64_t{0}, n, guarded_body, tbb::simple_partitioner{}); });
+}
+
+void Checkpoint::claim(std::uint64_t id, std::string_view same) {
+  if (epoch > 0 && fit != id)
+    throw Error(Status::invalid_argument, "checkpoint is that of a fit of another " +
+                                              std::string(same) +
+                                              "; this one must start without it");
+  fit = id;
+}
+
+void Checkpoint::check_count(std::int64_t expected) const {
+  if (std::ssize(values) != expected)
+    throw Error(Status::invalid_argument,
+                "checkpoint is damaged: it has " + std::to_string(values.size()) +
+                    " values, but this fit needs " + std::to_string(expected));
 }
 
 } // namespace cape

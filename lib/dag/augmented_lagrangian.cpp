@@ -229,14 +229,10 @@ void write(const Solution<T>& fit, std::vector<double>& out) {
 }
 
 template <class T>
-const double* resume(const Checkpoint& checkpoint, Solution<T>& fit, std::int64_t epochs) {
+const double* resume(const Checkpoint& checkpoint, Solution<T>& fit) {
   constexpr std::int64_t multipliers = 5; // two of Adam, rho, alpha, h
-  const std::int64_t expected =
-      epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) + multipliers;
-  if (checkpoint.epoch > epochs || std::ssize(checkpoint.values) != expected)
-    throw Error(Status::invalid_argument,
-                "checkpoint is damaged: it has " + std::to_string(checkpoint.values.size()) +
-                    " values, but this fit needs " + std::to_string(expected));
+  checkpoint.check_count(epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) +
+                         multipliers);
   const double* in = checkpoint.values.data();
   for (std::int64_t e = 0; e < checkpoint.epoch; ++e, in += epoch_values)
     fit.history.push_back(
@@ -355,7 +351,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, do
   double h_before = std::numeric_limits<double>::infinity();
   std::int64_t step = 0, first_epoch = 1;
   if (checkpoint && checkpoint->epoch > 0) {
-    const double* in = resume(*checkpoint, fit, options.epochs);
+    const double* in = resume(*checkpoint, fit);
     in = adam.read(in);
     penalty.rho = *in++;
     penalty.alpha = *in++;

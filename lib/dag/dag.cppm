@@ -180,19 +180,12 @@ Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& des
 /// less. Measured: docs/performance.md. Error(invalid_argument) for sizes or options out of range.
 double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options);
 
-/// Where an interrupted fit can go on: its state at the end of the last epoch that ended with a
-/// renewal of dh/dA. Empty at the start.
-struct Checkpoint {
-  std::uint64_t fit = 0;      ///< stands for the table, what is known, the options and the seed
-  std::int64_t epoch = 0;     ///< whole epochs done
-  std::vector<double> values; ///< weights, moments of the optimiser, multipliers, history
-};
-
 /// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
 /// Error(cancelled), or any other, another call goes on where this one was. The bits of the result
-/// are those of a fit that was not interrupted. What was done of an epoch or of the refinement is
-/// done again. Error(invalid_argument) if the checkpoint is that of another table, knowledge,
-/// options or seed. Costs three times the memory of the weights.
+/// are those of a fit that was not interrupted. The checkpoint is the state at the end of the last
+/// epoch that ended with a renewal of dh/dA; what was done after it, and the refinement, is done
+/// again. Error(invalid_argument) if the checkpoint is that of another table, knowledge, options or
+/// seed. Costs three times the memory of the weights.
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run, Checkpoint& checkpoint);
 

@@ -331,14 +331,6 @@ std::uint64_t fit_id(const Table& table, const sem::Causes& causes, const Matrix
   return hash(text);
 }
 
-void claim(Checkpoint& checkpoint, std::uint64_t id) {
-  if (checkpoint.epoch > 0 && checkpoint.fit != id)
-    throw Error(Status::invalid_argument,
-                "checkpoint is that of a fit of another table, knowledge, "
-                "options or seed; this one must start without it");
-  checkpoint.fit = id;
-}
-
 } // namespace
 
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run) {
@@ -388,7 +380,9 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   sem::Causes causes;
   if (inputs < table.x.cols()) causes = sem::screen(table.x, known, inputs, run);
   const Matrix factor = pack(known, causes, inputs, table.x.cols());
-  if (checkpoint) claim(*checkpoint, fit_id(table, causes, factor, options, run.seed()));
+  if (checkpoint)
+    checkpoint->claim(fit_id(table, causes, factor, options, run.seed()),
+                      "table, knowledge, options or seed");
   sem::Fit fit = sem::train(table.batch(), table.x.cols(), causes, dag.lambda, factor, options, run,
                             checkpoint);
   dag.history = std::move(fit.history);

@@ -181,7 +181,8 @@ NearestNodes nearest_nodes(const Digraph& graph, std::int64_t count, double hop_
   run.parallel_for(graph.size(), [&](std::int64_t m) {
     near[static_cast<std::size_t>(m)] = nearest_to(m, count, arcs);
   });
-  NearestNodes out{.offsets = {0}};
+  NearestNodes out;
+  out.offsets = {0};
   for (const std::vector<Edge>& of_node : near) {
     out.near.insert(out.near.end(), of_node.begin(), of_node.end());
     out.offsets.push_back(std::ssize(out.near));

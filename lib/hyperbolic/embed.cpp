@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -126,8 +127,16 @@ OptionFields fields(EmbedOptions& o) {
        .min = 1,
        .max = 1e7,
        .automatic = true,
-       .doc = "Steps of the optimiser on all nodes; automatic: 500 (soft), 1000 (others)",
+       .doc = "Most steps of the optimiser on all nodes; automatic: 500 (soft), 1000 (others)",
        .source = "paper, Step II settings; docs/method.md, section 3"},
+      {.name = "embed.tolerance",
+       .value = &o.tolerance,
+       .min = 0,
+       .max = 1,
+       .doc = "When the mean loss of 20 epochs is below that of the 20 before by less than this "
+              "part of the whole fall so far, the learning rate is cut to a quarter, and below 2 % "
+              "of the first the descent ends; 0: never. Not looked at where negatives are drawn",
+       .source = "docs/method.md, section 3"},
       {.name = "embed.learning_rate",
        .value = &o.learning_rate,
        .min = 0,
@@ -181,19 +190,19 @@ EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
         "embed.space is euclidean; it must be hyperbolic unless embed.objective is soft and "
         "embed.negatives 0");
   if (o.negatives > 0 && !soft)
-    throw Error(Status::invalid_argument, "embed.negatives is " + std::to_string(o.negatives) +
-                                              "; it must be 0 unless embed.objective is soft");
+    throw Error(Status::invalid_argument, message("embed.negatives is ", o.negatives,
+                                                  "; it must be 0 unless embed.objective is soft"));
   if (o.epochs == -1) o.epochs = soft ? 500 : 1000;
+  if (o.negatives > 0) o.tolerance = 0; // a plateau cannot be told from the noise of the draws
   if (std::isnan(o.learning_rate)) {
     o.learning_rate = soft ? 0.1 : 0.01;
     if (o.optimizer == Optimizer::rsgd) o.learning_rate *= static_cast<double>(nodes);
   }
   const double lowest = 2 * o.max_radius / 650; // exp(-650) is a normal number, its inverse too
   if (o.temperature < lowest)
-    throw Error(Status::invalid_argument, "embed.temperature is " + std::to_string(o.temperature) +
-                                              "; with embed.max_radius " +
-                                              std::to_string(o.max_radius) +
-                                              " it must be at least " + std::to_string(lowest));
+    throw Error(Status::invalid_argument,
+                message("embed.temperature is ", o.temperature, "; with embed.max_radius ",
+                        o.max_radius, " it must be at least ", lowest));
   return o;
 }
 
@@ -204,8 +213,8 @@ void check_working_set(std::int64_t nodes, const EmbedOptions& options) {
       options.negatives == 0
           ? 3.5 * m * m
           : m * static_cast<double>(7 * std::min(options.positives, nodes) + options.negatives);
-  check_memory(8 * (pairs + 6 * m * d), "embedding " + std::to_string(nodes) + " nodes in " +
-                                            std::to_string(options.dims) + " dimensions");
+  check_memory(8 * (pairs + 6 * m * d),
+               message("embedding ", nodes, " nodes in ", options.dims, " dimensions"));
 }
 
 Matrix target_distances(const Digraph& graph, const EmbedOptions& options, Run& run) {
@@ -225,6 +234,39 @@ bool settled_down(const std::vector<EmbedEpoch>& history) {
   const double last = history.back().loss, before = history[n - 1 - n / 10].loss;
   return std::abs(last - before) <= 1e-3 * std::abs(last);
 }
+
+// The learning rate: a cosine from the first to 2 % of it, and less after every plateau
+// (EmbedOptions::tolerance), so that steps that are too long do not pass for the end.
+class Schedule {
+public:
+  explicit Schedule(const EmbedOptions& options) : options_(options) {}
+
+  double rate() const {
+    const double done = static_cast<double>(epoch_) / static_cast<double>(options_.epochs);
+    return cut_ * options_.learning_rate *
+           (last + (1 - last) * 0.5 * (1 + std::cos(std::numbers::pi * done)));
+  }
+
+  /// After an epoch with this loss: whether the descent is at its end before its last epoch.
+  bool stops(double loss) {
+    if (epoch_ == 0) first_ = loss;
+    sum_ += loss / window;
+    if (++epoch_ % window != 0) return false;
+    const double before = std::exchange(mean_, std::exchange(sum_, 0.0));
+    const double tolerated = options_.tolerance * std::max(first_ - mean_, 0.0);
+    if (options_.tolerance == 0 || before - mean_ >= tolerated) return false;
+    cut_ /= 4;
+    return rate() < last * options_.learning_rate && epoch_ < options_.epochs;
+  }
+
+private:
+  static constexpr std::int64_t window = 20;
+  static constexpr double last = 0.02;
+  EmbedOptions options_;
+  std::int64_t epoch_ = 0;
+  double cut_ = 1, first_ = 0, sum_ = 0;
+  double mean_ = std::numeric_limits<double>::infinity(); // of the last window
+};
 
 // All nodes at the origin, where those without edges stay.
 Embedding at_origin(std::int64_t nodes, std::int64_t dims) {
@@ -281,53 +323,108 @@ Linked linked_part(const Digraph& graph) {
   return out;
 }
 
-using ObjectiveFunction = std::function<EmbedEpoch(const Matrix&, Matrix*, Run&)>;
+using ObjectiveFunction = std::function<EmbedEpoch(const Matrix&, Matrix*, std::int64_t, Run&)>;
+
+ObjectiveFunction in_every_epoch(EmbeddingObjective objective) {
+  return [objective = std::move(objective)](const Matrix& points, Matrix* gradient, std::int64_t,
+                                            Run& run) mutable {
+    return objective(points, gradient, run);
+  };
+}
 
 // What is descended, and from where.
 struct Descent {
   ObjectiveFunction objective;
-  std::function<std::int64_t(Matrix&, const Matrix&, double, Run&)> step;
+  std::function<std::int64_t(Matrix&, const Matrix&, std::int64_t, double, Run&)> step;
+  std::vector<std::span<double>> moments; // of the optimiser, in `step`
   Matrix points;
   double truncated_mass = 0;
 };
 
 Descent prepare(const Digraph& graph, const EmbedOptions& options, Run& run) {
   Descent out;
+  if (options.space == Space::euclidean) {
+    auto descent = std::make_shared<EuclideanDescent>(graph, options, run);
+    out.objective = [descent](const Matrix& points, Matrix* gradient, std::int64_t, Run& r) {
+      return (*descent)(points, gradient, r);
+    };
+    out.step = [descent](Matrix& points, const Matrix& gradient, std::int64_t epoch, double rate,
+                         Run&) { return descent->step(points, gradient, epoch, rate); };
+    out.moments = descent->moments();
+    out.points = starting_points(target_distances(graph, options, run), options, graph.size(), run);
+    return out;
+  }
   auto optimizer = std::make_shared<RiemannianOptimizer>(options, graph.size());
-  out.step = [optimizer](Matrix& points, const Matrix& gradient, double rate, Run& r) {
-    return optimizer->step(points, gradient, rate, r);
-  };
+  out.step = [optimizer](Matrix& points, const Matrix& gradient, std::int64_t epoch, double rate,
+                         Run& r) { return optimizer->step(points, gradient, epoch, rate, r); };
+  out.moments = optimizer->moments();
   if (options.negatives > 0) {
     SampledObjective objective(graph, options, run);
     out.truncated_mass = objective.truncated_mass();
     out.objective = std::move(objective);
     out.points = landmark_start(graph, options, run);
-    return out;
-  }
-  Matrix distances = target_distances(graph, options, run);
-  if (options.space == Space::euclidean) {
-    auto descent = std::make_shared<EuclideanDescent>(graph, options, run);
-    out.objective = [descent](const Matrix& points, Matrix* gradient, Run& r) {
-      return (*descent)(points, gradient, r);
-    };
-    out.step = [descent](Matrix& points, const Matrix& gradient, double rate, Run&) {
-      return descent->step(points, gradient, rate);
-    };
   } else {
-    out.objective = EmbeddingObjective(graph, distances, options, run);
+    Matrix distances = target_distances(graph, options, run);
+    out.objective = in_every_epoch(EmbeddingObjective(graph, distances, options, run));
+    out.points = starting_points(std::move(distances), options, graph.size(), run);
   }
-  out.points = starting_points(std::move(distances), options, graph.size(), run);
   return out;
 }
 
-} // namespace
+// Of all that the descent depends on.
+std::uint64_t fit_id(const Digraph& graph, EmbedOptions options, std::uint64_t seed) {
+  std::vector<double> edges;
+  for (const Edge& e : graph.edges())
+    edges.insert(edges.end(), {static_cast<double>(e.from), static_cast<double>(e.to), e.weight});
+  std::string text = message(seed, " ", graph.size(), " ", hash(edges));
+  for (const OptionField& field : fields(options)) text += " " + option_text(field);
+  return hash(text);
+}
 
-Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run) {
+// A checkpoint's values: the history, the number of clamps, the points and the moments.
+constexpr std::int64_t epoch_values = 4;
+
+std::vector<std::span<double>> state(Descent& descent) {
+  std::vector<std::span<double>> out = descent.moments;
+  out.emplace_back(descent.points.data(), static_cast<std::size_t>(descent.points.size()));
+  return out;
+}
+
+void save(Descent& descent, const Embedding& result, Checkpoint& checkpoint) {
+  std::vector<double>& out = checkpoint.values;
+  out.clear();
+  for (const EmbedEpoch& e : result.history)
+    out.insert(out.end(), {e.loss, e.contrastive, e.ranking, e.generality});
+  out.push_back(static_cast<double>(result.n_clamped));
+  for (const std::span<double> part : state(descent))
+    out.insert(out.end(), part.begin(), part.end());
+  checkpoint.epoch = std::ssize(result.history);
+}
+
+void restore(const Checkpoint& checkpoint, Descent& descent, Embedding& result) {
+  const std::vector<std::span<double>> parts = state(descent);
+  std::int64_t expected = epoch_values * checkpoint.epoch + 1;
+  for (const std::span<double> part : parts) expected += std::ssize(part);
+  checkpoint.check_count(expected);
+  const double* in = checkpoint.values.data();
+  for (std::int64_t e = 1; e <= checkpoint.epoch; ++e, in += epoch_values)
+    result.history.push_back({e, in[0], in[1], in[2], in[3]});
+  result.n_clamped = static_cast<std::int64_t>(*in++);
+  for (const std::span<double> part : parts) {
+    std::copy_n(in, part.size(), part.begin());
+    in += part.size();
+  }
+}
+
+// embed_dag(); checkpoint: null, or where to go on.
+Embedding embed(const Digraph& graph, const EmbedOptions& options, Run& run,
+                Checkpoint* checkpoint) {
   check_nodes(graph);
   const Linked linked = linked_part(strengths(graph));
   const std::int64_t m = linked.graph.size();
   const EmbedOptions o = settled(options, m);
   check_working_set(m, o);
+  if (checkpoint) checkpoint->claim(fit_id(graph, options, run.seed()), "graph, options or seed");
   Embedding out = at_origin(graph.size(), o.dims);
   if (m == 0) {
     out.pagerank = pagerank(graph, o.restart, run);
@@ -351,22 +448,35 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
     out.pagerank[static_cast<std::size_t>(nodes[k])] = rank[k];
 
   Descent descent = prepare(canonical, o, run);
-  Matrix& points = descent.points;
+  if (checkpoint && checkpoint->epoch > 0) restore(*checkpoint, descent, out);
+  Schedule schedule(o);
+  for (const EmbedEpoch& e : out.history) out.stopped_early = schedule.stops(e.loss);
   Matrix gradient(o.dims + 1, m);
-  for (std::int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
-    out.history.push_back(descent.objective(points, &gradient, run));
+  for (std::int64_t epoch = std::ssize(out.history) + 1; epoch <= o.epochs && !out.stopped_early;
+       ++epoch) {
+    out.history.push_back(descent.objective(descent.points, &gradient, epoch, run));
+    const double loss = out.history.back().loss;
     out.history.back().epoch = epoch;
-    const double done = static_cast<double>(epoch - 1) / static_cast<double>(o.epochs);
-    const double rate =
-        o.learning_rate * (0.02 + 0.98 * 0.5 * (1 + std::cos(std::numbers::pi * done)));
-    out.n_clamped += descent.step(points, gradient, rate, run);
-    run.report(
-        {.stage = "embed", .step = epoch, .total = o.epochs, .loss = out.history.back().loss});
+    out.n_clamped += descent.step(descent.points, gradient, epoch, schedule.rate(), run);
+    out.stopped_early = schedule.stops(loss);
+    if (checkpoint) save(descent, out, *checkpoint);
+    run.report({.stage = "embed", .step = epoch, .total = o.epochs, .loss = loss});
   }
-  put_in_rows(points, nodes, out);
+  put_in_rows(descent.points, nodes, out);
   out.truncated_mass = descent.truncated_mass;
   out.converged = settled_down(out.history);
   return out;
+}
+
+} // namespace
+
+Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run) {
+  return embed(graph, options, run, nullptr);
+}
+
+Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run,
+                    Checkpoint& checkpoint) {
+  return embed(graph, options, run, &checkpoint);
 }
 
 double embedding_loss(const Digraph& graph, const MatrixView& points, const EmbedOptions& options,
@@ -376,30 +486,29 @@ double embedding_loss(const Digraph& graph, const MatrixView& points, const Embe
   const EmbedOptions o = settled(options, m);
   check_working_set(m, o);
   if (points.rows != m || points.cols != o.dims + 1)
-    throw Error(Status::dim_mismatch, "points is " + std::to_string(points.rows) + " x " +
-                                          std::to_string(points.cols) + "; for " +
-                                          std::to_string(m) + " nodes in " +
-                                          std::to_string(o.dims) + " dimensions it must be " +
-                                          std::to_string(m) + " x " + std::to_string(o.dims + 1));
+    throw Error(Status::dim_mismatch,
+                message("points is ", points.rows, " x ", points.cols, "; for ", m, " nodes in ",
+                        o.dims, " dimensions it must be ", m, " x ", o.dims + 1));
   const Matrix columns = hyperboloid_points(points, "points");
   for (std::int64_t i = 0; i < m; ++i)
     if (std::acosh(columns(0, i)) > o.max_radius * (1 + 1e-9))
       throw Error(Status::invalid_argument,
-                  "row " + std::to_string(i + 1) + " of points is " +
-                      std::to_string(std::acosh(columns(0, i))) +
-                      " from the origin; it must be within embed.max_radius, " +
-                      std::to_string(o.max_radius));
+                  message("row ", i + 1, " of points is ", std::acosh(columns(0, i)),
+                          " from the origin; it must be within embed.max_radius, ", o.max_radius));
   const Digraph strong = strengths(graph);
   ObjectiveFunction objective;
   if (o.negatives > 0)
     objective = SampledObjective(strong, o, run);
   else if (o.space == Space::euclidean)
-    objective = EuclideanDescent(strong, o, run);
+    objective = [flat = EuclideanDescent(strong, o, run)](const Matrix& p, Matrix* g, std::int64_t,
+                                                          Run& r) { return flat(p, g, r); };
   else
-    objective = EmbeddingObjective(strong, target_distances(strong, o, run), o, run);
-  if (!gradient) return objective(columns, nullptr, run).loss;
+    objective =
+        in_every_epoch(EmbeddingObjective(strong, target_distances(strong, o, run), o, run));
+  constexpr std::int64_t epoch = 0;
+  if (!gradient) return objective(columns, nullptr, epoch, run).loss;
   Matrix by_column(columns.rows(), m);
-  const double loss = objective(columns, &by_column, run).loss;
+  const double loss = objective(columns, &by_column, epoch, run).loss;
   *gradient = Matrix(m, columns.rows());
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t k = 0; k < columns.rows(); ++k) (*gradient)(i, k) = by_column(k, i);

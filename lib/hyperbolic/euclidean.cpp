@@ -5,6 +5,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 module cape.hyperbolic;
 
@@ -91,10 +92,15 @@ EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, 
   return terms;
 }
 
+std::vector<std::span<double>> EuclideanDescent::moments() {
+  return {{momentum_.data(), static_cast<std::size_t>(momentum_.size())}, second_};
+}
+
 // Plain descent, or Adam with one second moment a node, in the normal coordinates.
-std::int64_t EuclideanDescent::step(Matrix& points, const Matrix& gradient, double learning_rate) {
+std::int64_t EuclideanDescent::step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
+                                    double learning_rate) {
   constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-10;
-  const auto t = static_cast<double>(++steps_);
+  const auto t = static_cast<double>(epoch);
   std::int64_t held = 0;
   for (std::int64_t i = 0; i < points.cols(); ++i) {
     double* p = points.column(i) + 1;

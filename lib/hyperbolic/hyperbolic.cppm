@@ -101,7 +101,11 @@ struct EmbedOptions {
   double generality_weight = std::numeric_limits<double>::quiet_NaN();
   double restart = 0.15;    ///< w of the PageRank
   std::int64_t k_hop = 2;   ///< literal, effect and symmetric objectives
-  std::int64_t epochs = -1; ///< automatic: 500 (soft), 1000 (others)
+  std::int64_t epochs = -1; ///< at most; automatic: 500 (soft), 1000 (others)
+  /// On a plateau, when the mean loss of 20 epochs is below that of the 20 before by less than this
+  /// part of the whole fall so far, the learning rate is cut to a quarter, and below 2 % of the
+  /// first the descent ends; 0: never. Not looked at where negatives are drawn
+  double tolerance = 1e-3;
   /// Falls to 2 % of it along a cosine; automatic: 0.1 (soft), 0.01 (others), times M for rsgd
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
   /// Nodes drawn at every epoch to stand for all that are not near; 0: none, all pairs count;
@@ -130,6 +134,7 @@ struct Embedding {
   std::int64_t n_clamped = 0; ///< times a point was held at max_radius
   /// The loss moved by less than 1e-3 of itself over the last tenth of the epochs (at least 10).
   bool converged = false;
+  bool stopped_early = false; ///< on a plateau (options.tolerance), before the last epoch
   /// Where negatives were drawn: the part of the targets beyond the nearest options.positives, for
   /// which those of drawn nodes stand; else 0.
   double truncated_mass = 0;
@@ -151,6 +156,13 @@ struct Embedding {
 /// (d+1)) bytes and O(epochs M (positives + negatives) d), from landmarks. docs/method.md, section
 /// 3; paper, eq_OptH.
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run);
+
+/// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
+/// Error(cancelled), or any other, another call goes on after the last whole epoch. The bits of the
+/// result are those of a fit that was not interrupted. Error(invalid_argument) if the checkpoint is
+/// that of another graph, options or seed. Costs 24 M (d+1) bytes more.
+Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run,
+                    Checkpoint& checkpoint);
 
 /// The objective at given points, M x (d+1), and its Euclidean gradient with respect to their
 /// coordinates (same shape; null if not wanted), for tests and other optimisers. options.dims must
@@ -177,6 +189,12 @@ void check_sizes(std::span<const double> given, std::span<const double> right,
                  std::string_view name);
 void check_vector(std::span<const double> v, std::string_view name);
 void check_same_columns(const Matrix& a, const Matrix& b);
+
+namespace lorentz {
+/// Along the geodesic from p with the unit tangent u for a time t of either sign: to `end`, and u
+/// becomes the velocity there, u transported. Takes its arguments to be right.
+void follow(std::span<const double> p, std::span<double> u, double t, std::span<double> end);
+} // namespace lorentz
 
 /// The terms in the radii: ranking along edges and levels (soft objective), and the PageRank term.
 class RadialTerms {
@@ -240,7 +258,8 @@ private:
 class SampledObjective {
 public:
   SampledObjective(const Digraph& graph, const EmbedOptions& options, Run& run);
-  EmbedEpoch operator()(const Matrix& points, Matrix* gradient, Run& run);
+  /// The sample is that of this epoch.
+  EmbedEpoch operator()(const Matrix& points, Matrix* gradient, std::int64_t epoch, Run& run);
   double truncated_mass() const noexcept { return truncated_mass_; }
 
 private:
@@ -277,7 +296,6 @@ private:
   Matrix push_, pull_;                        ///< the same of sample x nodes
   std::vector<double> mass_;                  ///< Z
   double truncated_mass_ = 0;
-  std::uint64_t draws_ = 0;
 };
 
 /// Full-batch Riemannian descent: Adam with one scalar second moment a node and moments carried
@@ -285,15 +303,18 @@ private:
 class RiemannianOptimizer {
 public:
   RiemannianOptimizer(const EmbedOptions& options, std::int64_t nodes);
-  /// Move the points against the Euclidean gradient; how many were held at max_radius.
-  std::int64_t step(Matrix& points, const Matrix& gradient, double learning_rate, Run& run);
+  /// Move the points against the Euclidean gradient, in the epoch with this number (from 1); how
+  /// many were held at max_radius.
+  std::int64_t step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
+                    double learning_rate, Run& run);
+  /// All that it remembers from one step to the next.
+  std::vector<std::span<double>> moments();
 
 private:
   bool move(std::span<double> point, std::span<const double> gradient, std::int64_t node,
-            double learning_rate);
+            std::int64_t epoch, double learning_rate);
   Optimizer kind_;
   double max_radius_;
-  std::int64_t steps_ = 0;
   Matrix momentum_;
   std::vector<double> second_;
 };
@@ -305,7 +326,9 @@ public:
   EuclideanDescent(const Digraph& graph, const EmbedOptions& options, Run& run);
   /// The gradient is with respect to the normal coordinates (rows 1 .. d; row 0 is 0).
   EmbedEpoch operator()(const Matrix& points, Matrix* gradient, Run& run) const;
-  std::int64_t step(Matrix& points, const Matrix& gradient, double learning_rate);
+  std::int64_t step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
+                    double learning_rate);
+  std::vector<std::span<double>> moments(); ///< as those of RiemannianOptimizer
 
 private:
   EmbedOptions options_;
@@ -313,7 +336,6 @@ private:
   Matrix targets_; ///< T
   Matrix momentum_;
   std::vector<double> second_;
-  std::int64_t steps_ = 0;
 };
 
 /// Points ((d+1) x M) for the descent to start from: by classical scaling of all distances (as for

@@ -1,5 +1,6 @@
 module;
 #include "internal/arma.hpp"
+#include "internal/message.hpp"
 #include "simd/contrastive.hpp"
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@ module;
 #include <string>
 #include <string_view>
 #include <typeinfo>
+#include <vector>
 module cape.hyperbolic;
 
 namespace cape {
@@ -18,8 +20,8 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
   check_view(view, name);
   if (view.cols < 2)
     throw Error(Status::invalid_argument,
-                std::string(name) + " has " + std::to_string(view.cols) +
-                    " columns; points of the hyperboloid have d+1, at least 2");
+                message(name, " has ", view.cols,
+                        " columns; points of the hyperboloid have d+1, at least 2"));
   check_finite(view, name);
   Matrix points(view.cols, view.rows);
   for (std::int64_t i = 0; i < view.rows; ++i) {
@@ -29,10 +31,9 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
     lorentz::project(p);
     if (!(std::abs(given - p[0]) <= 1e-6 * p[0]))
       throw Error(Status::invalid_argument,
-                  "row " + std::to_string(i + 1) + " of " + std::string(name) +
-                      " is not on the hyperboloid: its first coordinate is " +
-                      std::to_string(given) + "; sqrt(1 + the squares of the others) is " +
-                      std::to_string(p[0]));
+                  message("row ", i + 1, " of ", name,
+                          " is not on the hyperboloid: its first coordinate is ", given,
+                          "; sqrt(1 + the squares of the others) is ", p[0]));
   }
   return points;
 }
@@ -40,9 +41,8 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
 void check_sizes(std::span<const double> given, std::span<const double> right,
                  std::string_view name) {
   if (given.size() != right.size())
-    throw Error(Status::dim_mismatch, std::string(name) + " has " + std::to_string(given.size()) +
-                                          " elements; it must have " +
-                                          std::to_string(right.size()));
+    throw Error(Status::dim_mismatch,
+                message(name, " has ", given.size(), " elements; it must have ", right.size()));
 }
 
 void check_vector(std::span<const double> v, std::string_view name) {
@@ -53,8 +53,8 @@ void check_vector(std::span<const double> v, std::string_view name) {
 
 void check_same_columns(const Matrix& a, const Matrix& b) {
   if (a.rows() != b.rows())
-    throw Error(Status::dim_mismatch, "a has " + std::to_string(a.rows()) + " columns and b has " +
-                                          std::to_string(b.rows()) + "; they must have the same");
+    throw Error(Status::dim_mismatch, message("a has ", a.rows(), " columns and b has ", b.rows(),
+                                              "; they must have the same"));
 }
 
 namespace lorentz {
@@ -135,14 +135,14 @@ double largest(std::span<const double> v, std::string_view name) {
 
 void check_point(std::span<const double> p, std::string_view name) {
   if (p.size() < 2)
-    throw Error(Status::dim_mismatch, std::string(name) + " has " + std::to_string(p.size()) +
-                                          " elements; points of the hyperboloid have at least 2");
+    throw Error(
+        Status::dim_mismatch,
+        message(name, " has ", p.size(), " elements; points of the hyperboloid have at least 2"));
   const double right = std::sqrt(1 + dot(p, p));
   if (!(std::abs(p[0] - right) <= tolerance * right && std::isfinite(right)))
     throw Error(Status::invalid_argument,
-                std::string(name) + " is not on the hyperboloid: its first coordinate is " +
-                    std::to_string(p[0]) + "; sqrt(1 + the squares of the others) is " +
-                    std::to_string(right));
+                message(name, " is not on the hyperboloid: its first coordinate is ", p[0],
+                        "; sqrt(1 + the squares of the others) is ", right));
 }
 
 void check_two_points(std::span<const double> p, std::span<const double> q) {
@@ -156,9 +156,18 @@ void check_tangent(std::span<const double> p, std::span<const double> v) {
   const double squares = dot(v, v) + v[0] * v[0];
   const double size = in_range(squares) ? std::sqrt(squares) : largest(v, "v");
   if (!(std::abs(dot(p, v) - p[0] * v[0]) <= tolerance * p[0] * size))
-    throw Error(Status::invalid_argument, "v is not tangent at p: <p,v> is " +
-                                              std::to_string(dot(p, v) - p[0] * v[0]) +
-                                              "; it must be 0");
+    throw Error(Status::invalid_argument, message("v is not tangent at p: <p,v> is ",
+                                                  dot(p, v) - p[0] * v[0], "; it must be 0"));
+}
+
+// <v,v>_L = |v~_|_|^2 + (|v~_||| / p0)^2, since v0 = <p~,v~> / p0.
+double length_of_tangent(std::span<const double> p, std::span<const double> v) {
+  const double pp = dot(p, p), along = pp > 0 ? dot(p, v) / pp : 0;
+  const double across = sum_spatial(v.size(), [&](std::size_t i) {
+    const double t = v[i] - along * p[i];
+    return t * t;
+  });
+  return std::hypot(std::sqrt(across), along * std::sqrt(pp) / p[0]);
 }
 
 // <q,v>_L for a tangent v at p, cosh_d = -<p,q>_L. Far out the terms of the sum are far larger than
@@ -188,18 +197,12 @@ double inner(std::span<const double> p, std::span<const double> q) {
 double norm(std::span<const double> p, std::span<const double> v) {
   check_point(p, "p");
   check_sizes(v, p, "v");
-  // Squares must stay in the range of double.
-  const double scale = in_range(dot(v, v)) ? 1 : largest(v.subspan(1), "v");
+  if (in_range(dot(v, v))) return length_of_tangent(p, v);
+  const double scale = largest(v.subspan(1), "v");
   if (scale == 0) return 0;
-  const double pp = dot(p, p);
-  const double pv = sum_spatial(v.size(), [&](std::size_t i) { return p[i] * (v[i] / scale); });
-  const double along = pp > 0 ? pv / pp : 0;
-  const double across = sum_spatial(v.size(), [&](std::size_t i) {
-    const double t = v[i] / scale - along * p[i];
-    return t * t;
-  });
-  // <v,v>_L = |v~_|_|^2 + (|v~_||| / p0)^2, since v0 = <p~,v~> / p0.
-  return scale * std::hypot(std::sqrt(across), along * std::sqrt(pp) / p[0]);
+  std::vector<double> scaled(v.begin(), v.end());
+  for (double& x : scaled) x /= scale;
+  return scale * length_of_tangent(p, scaled);
 }
 
 double distance(std::span<const double> p, std::span<const double> q) {
@@ -209,8 +212,9 @@ double distance(std::span<const double> p, std::span<const double> q) {
 
 void project(std::span<double> p) {
   if (p.size() < 2)
-    throw Error(Status::dim_mismatch, "p has " + std::to_string(p.size()) +
-                                          " elements; points of the hyperboloid have at least 2");
+    throw Error(
+        Status::dim_mismatch,
+        message("p has ", p.size(), " elements; points of the hyperboloid have at least 2"));
   const double p0 = std::sqrt(1 + dot(p, p));
   if (!std::isfinite(p0))
     throw Error(Status::invalid_argument,
@@ -243,6 +247,17 @@ void exp(std::span<const double> p, std::span<const double> v, std::span<double>
   const double c = std::cosh(t);
   for (std::size_t i = 1; i < p.size(); ++i) out[i] = c * p[i] + along * (v[i] / over);
   project(out);
+}
+
+void follow(std::span<const double> p, std::span<double> u, double t, std::span<double> end) {
+  const double c = std::cosh(t), s = std::sinh(t);
+  for (std::size_t i = 1; i < p.size(); ++i) {
+    const double pi = p[i], ui = u[i];
+    end[i] = c * pi + s * ui;
+    u[i] = s * pi + c * ui;
+  }
+  project(end);
+  u[0] = dot(end, u) / end[0];
 }
 
 void log(std::span<const double> p, std::span<const double> q, std::span<double> out) {

@@ -20,7 +20,7 @@ constexpr std::int64_t block_nodes = 64;
 constexpr double longest_step = 2.0;
 constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-10;
 
-// Hold a point at the largest radius; true if it was beyond.
+// Bring a point that is beyond the largest radius back to it; true if it was.
 bool hold(std::span<double> p, double max_radius) {
   double sum = 0;
   for (std::size_t i = 1; i < p.size(); ++i) sum += p[i] * p[i];
@@ -40,9 +40,12 @@ RiemannianOptimizer::RiemannianOptimizer(const EmbedOptions& options, std::int64
   second_.resize(static_cast<std::size_t>(nodes));
 }
 
-std::int64_t RiemannianOptimizer::step(Matrix& points, const Matrix& gradient, double learning_rate,
-                                       Run& run) {
-  ++steps_;
+std::vector<std::span<double>> RiemannianOptimizer::moments() {
+  return {{momentum_.data(), static_cast<std::size_t>(momentum_.size())}, second_};
+}
+
+std::int64_t RiemannianOptimizer::step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
+                                       double learning_rate, Run& run) {
   const auto n = static_cast<std::size_t>(points.rows());
   const std::int64_t blocks = (points.cols() + block_nodes - 1) / block_nodes;
   std::vector<std::int64_t> held(static_cast<std::size_t>(blocks));
@@ -50,39 +53,41 @@ std::int64_t RiemannianOptimizer::step(Matrix& points, const Matrix& gradient, d
     const std::int64_t last = std::min((b + 1) * block_nodes, points.cols());
     for (std::int64_t i = b * block_nodes; i < last; ++i)
       held[static_cast<std::size_t>(b)] +=
-          move({points.column(i), n}, {gradient.column(i), n}, i, learning_rate);
+          move({points.column(i), n}, {gradient.column(i), n}, i, epoch, learning_rate);
   });
   return std::accumulate(held.begin(), held.end(), std::int64_t{0});
 }
 
 bool RiemannianOptimizer::move(std::span<double> point, std::span<const double> gradient,
-                               std::int64_t node, double learning_rate) {
+                               std::int64_t node, std::int64_t epoch, double learning_rate) {
   std::vector<double> direction(gradient.begin(), gradient.end());
   direction[0] = -direction[0];
   lorentz::project_tangent(point, direction, direction);
 
   double rate = learning_rate;
-  std::span<double> momentum;
   if (kind_ == Optimizer::radam) {
-    momentum = {momentum_.column(node), point.size()};
     double& second = second_[static_cast<std::size_t>(node)];
     const double length = lorentz::norm(point, direction);
+    const double* momentum = momentum_.column(node);
     for (std::size_t k = 0; k < point.size(); ++k)
-      momentum[k] = beta1 * momentum[k] + (1 - beta1) * direction[k];
+      direction[k] = beta1 * momentum[k] + (1 - beta1) * direction[k];
     second = beta2 * second + (1 - beta2) * length * length;
-    const auto t = static_cast<double>(steps_);
+    const auto t = static_cast<double>(epoch);
     rate /= (1 - std::pow(beta1, t)) * (std::sqrt(second / (1 - std::pow(beta2, t))) + epsilon);
-    std::copy(momentum.begin(), momentum.end(), direction.begin());
   }
-  const double length = rate * lorentz::norm(point, direction);
-  if (length > longest_step) rate *= longest_step / length;
-  for (double& x : direction) x *= -rate;
-
-  std::vector<double> next(point.size());
-  lorentz::exp(point, direction, next);
-  const bool held = hold(next, max_radius_);
-  if (!momentum.empty()) lorentz::transport(point, next, momentum, momentum);
-  std::copy(next.begin(), next.end(), point.begin());
+  const double length = lorentz::norm(point, direction);
+  bool held = false;
+  if (length > 0) {
+    for (double& x : direction) x /= length;
+    std::vector<double> end(point.size());
+    lorentz::follow(point, direction, -std::min(rate * length, longest_step), end);
+    std::copy(end.begin(), end.end(), point.begin());
+    held = hold(point, max_radius_);
+    if (held) lorentz::transport(end, point, direction, direction);
+  }
+  if (kind_ == Optimizer::radam)
+    for (std::size_t k = 0; k < point.size(); ++k)
+      momentum_(static_cast<std::int64_t>(k), node) = length * direction[k];
   return held;
 }
 

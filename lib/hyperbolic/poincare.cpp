@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -38,8 +39,9 @@ void check_in_ball(std::span<const double> e, const std::string& name) {
     throw Error(Status::dim_mismatch, name + " has no elements; it must have at least 1");
   const double length = norm(e);
   if (!(length < 1))
-    throw Error(Status::invalid_argument, name + " has norm " + std::to_string(length) +
-                                              "; points of the Poincare ball have norm below 1");
+    throw Error(
+        Status::invalid_argument,
+        message(name, " has norm ", length, "; points of the Poincare ball have norm below 1"));
 }
 
 void check_two_points(std::span<const double> a, std::span<const double> b) {

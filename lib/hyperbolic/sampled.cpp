@@ -143,8 +143,9 @@ std::span<const std::int64_t> SampledObjective::positives_of(std::int64_t m) con
 // both its anchors' masses, and each point is moved by what it sees of the sample. (Moving the
 // sampled nodes by what all see of them has the same mean, but a variance that grows with nodes /
 // negatives.)
-EmbedEpoch SampledObjective::operator()(const Matrix& points, Matrix* gradient, Run& run) {
-  Rng rng(run.seed(), {hash("embed.negatives"), draws_++});
+EmbedEpoch SampledObjective::operator()(const Matrix& points, Matrix* gradient, std::int64_t epoch,
+                                        Run& run) {
+  Rng rng(run.seed(), {hash("embed.negatives"), static_cast<std::uint64_t>(epoch)});
   Sample sample{.nodes = std::vector<std::int64_t>(at(options_.negatives)),
                 .places = std::vector<std::int64_t>(at(options_.negatives)),
                 .points = Matrix(points.rows(), options_.negatives),

@@ -11,16 +11,13 @@ namespace {
 // Before Step I spends minutes, find out whether Step III will refuse its options.
 void check_all(Options options) { check_options(fields(options)); }
 
-GraphFit embed(const Digraph& graph, const Options& options, Run& run) {
-  GraphFit out{};
-  out.embedding = embed_dag(graph, options.embed, run);
-  out.angles = rotary_angles(out.embedding.poincare, options.rotary.scale);
-  return out;
+Matrix angles_of(const Embedding& embedding, const Options& options) {
+  return rotary_angles(embedding.poincare, options.rotary.scale);
 }
 
-Fit position(Dag dag, const Options& options, Run& run) {
-  GraphFit rest = embed(dag.graph, options, run);
-  return {std::move(dag), std::move(rest.embedding), std::move(rest.angles)};
+Fit put_together(Dag dag, Embedding embedding, const Options& options) {
+  Matrix angles = angles_of(embedding, options);
+  return {std::move(dag), std::move(embedding), std::move(angles)};
 }
 
 } // namespace
@@ -32,13 +29,17 @@ Fit fit(const MatrixView& x, const Options& options, Run& run) {
 Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
         const Options& options, Run& run) {
   check_all(options);
-  return position(learn_dag(x, knowledge, design, options.dag, run), options, run);
+  Dag dag = learn_dag(x, knowledge, design, options.dag, run);
+  Embedding embedding = embed_dag(dag.graph, options.embed, run);
+  return put_together(std::move(dag), std::move(embedding), options);
 }
 
 Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
-        const Options& options, Run& run, Checkpoint& checkpoint) {
+        const Options& options, Run& run, FitCheckpoint& checkpoint) {
   check_all(options);
-  return position(learn_dag(x, knowledge, design, options.dag, run, checkpoint), options, run);
+  Dag dag = learn_dag(x, knowledge, design, options.dag, run, checkpoint.dag);
+  Embedding embedding = embed_dag(dag.graph, options.embed, run, checkpoint.embedding);
+  return put_together(std::move(dag), std::move(embedding), options);
 }
 
 CountsFit fit_counts(const SparseView& counts, const Options& options, Run& run) {
@@ -51,7 +52,10 @@ CountsFit fit_counts(const SparseView& counts, const Options& options, Run& run)
 
 GraphFit fit_graph(const Digraph& graph, const Options& options, Run& run) {
   check_all(options);
-  return embed(graph, options, run);
+  GraphFit out{};
+  out.embedding = embed_dag(graph, options.embed, run);
+  out.angles = angles_of(out.embedding, options);
+  return out;
 }
 
 } // namespace cape

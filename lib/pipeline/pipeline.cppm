@@ -59,9 +59,13 @@ Fit fit(const MatrixView& x, const Options& options, Run& run);
 /// The same with what is known of the graph and of the rows, as learn_dag() takes it.
 Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
         const Options& options, Run& run);
-/// The same, from the checkpoint of Step I on, and keeping it up to date: see learn_dag().
+/// Where an interrupted fit() can go on: in Step I, or after it in Step II.
+struct FitCheckpoint {
+  Checkpoint dag, embedding;
+};
+/// The same, from the checkpoint on, and keeping it up to date: see learn_dag() and embed_dag().
 Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
-        const Options& options, Run& run, Checkpoint& checkpoint);
+        const Options& options, Run& run, FitCheckpoint& checkpoint);
 
 /// Preprocess, then Steps I to III.
 struct CountsFit {

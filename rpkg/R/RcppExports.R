@@ -73,8 +73,8 @@ core_prune <- function(n, from, to, weight, tau) {
     .Call(`_capeOmics_core_prune`, n, from, to, weight, tau)
 }
 
-core_embed <- function(n, from, to, weight, settings, progress) {
-    .Call(`_capeOmics_core_embed`, n, from, to, weight, settings, progress)
+core_embed <- function(n, from, to, weight, settings, progress, store = NULL) {
+    .Call(`_capeOmics_core_embed`, n, from, to, weight, settings, progress, store)
 }
 
 core_fit <- function(assay, known, settings, progress, store = NULL) {

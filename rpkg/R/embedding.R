@@ -8,7 +8,7 @@
 #'   put at the origin, with `NA` generality. Cycles are allowed, with a warning.
 #' @param param a [HyperbolicParam()].
 #' @inheritParams cape_fit
-#' @param ... further arguments: `num.threads` and `verbose`, as of [cape_fit()].
+#' @param ... further arguments: `num.threads`, `verbose` and `checkpoint`, as of [cape_fit()].
 #' @return A [CapeEmbedding-class].
 #' @seealso [cape_angles()] for Step III, [cape_plot_poincare()]
 #' @examples
@@ -21,7 +21,7 @@ cape_embed_dag <- function(dag, param = HyperbolicParam(), seed = NULL, ...) {
     embed_dag(dag, param, seed, ...)
 }
 
-embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive()) {
+embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(), checkpoint = NULL) {
     check_class(param, "HyperbolicParam", "param")
     check_flag(verbose, "verbose")
     dag <- as_dag(dag, "dag")
@@ -32,8 +32,10 @@ embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(
     seed <- run_seed(seed)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     edges <- edge_table(dag)
-    result <- with_progress(verbose, function(progress) {
-        core_embed(length(dag@features), edges$from, edges$to, edges$weight, chosen, progress)
+    result <- with_checkpoint(checkpoint, function(store) {
+        with_progress(verbose, function(progress) {
+            core_embed(length(dag@features), edges$from, edges$to, edges$weight, chosen, progress, store)
+        })
     })
     new_embedding(result, dag@features, param, seed)
 }

@@ -34,9 +34,9 @@
 #'   features: none), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
 #'   where a cell has several. Where a feature was set from outside its own equation is left out; its
 #'   effects count.
-#' @param checkpoint name of a file. When the fit is interrupted (Ctrl-C) or fails in Step I, its state at the
-#'   last whole epoch is saved there; the same call, with the same seed, goes on from it, and its result is
-#'   that of a fit that was not interrupted. The file is removed when the fit is done.
+#' @param checkpoint name of a file. When the fit is interrupted (Ctrl-C) or fails in Step I or Step II, its
+#'   state at the last whole epoch is saved there; the same call, with the same seed, goes on from it, and its
+#'   result is that of a fit that was not interrupted. The file is removed when the fit is done.
 #' @param cell.weights the weight of every cell in the fit, or the name of a column of `colData(x)`.
 #' @return `cape_calculate()`: a [CapeFit-class]. `cape_fit()`: `x` (a matrix is wrapped in a
 #' SingleCellExperiment first) with

@@ -141,7 +141,10 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #'   most and the least general feature; `NA`: 0.15 with 8 or more dimensions, else 1.
 #' @param restart restart probability of the PageRank.
 #' @param k.hop neighbourhood of the objectives other than `"soft"`.
-#' @param epochs steps; `NA`: 500 for `"soft"`, else 1000.
+#' @param epochs most steps; `NA`: 500 for `"soft"`, else 1000.
+#' @param tolerance on a plateau, when the mean loss of 20 epochs is below that of the 20 before by less than
+#'   this part of the whole fall so far, the step size is cut to a quarter, and below 2 % of the first the
+#'   descent ends; 0: never. Not looked at where negatives are drawn.
 #' @param learning.rate step size, which falls along a cosine; `NA`: 0.1 for `"soft"`, else 0.01, and for
 #'   `"rsgd"` that times the number of features.
 #' @param negatives features drawn at every epoch to stand for all that are not among the nearest; 0: all
@@ -159,7 +162,7 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
                             temperature = NA_real_, rank.weight = 1, rank.margin = 0.02,
                             rank.temperature = 0.01, level.weight = 1, level.spread = NA_real_,
                             generality.weight = NA_real_, restart = 0.15,
-                            k.hop = 2L, epochs = NA_integer_, learning.rate = NA_real_,
+                            k.hop = 2L, epochs = NA_integer_, tolerance = 1e-3, learning.rate = NA_real_,
                             negatives = NA_integer_, positives = 64L, max.radius = 16) {
     new_param("HyperbolicParam", list(
         dims = dims,
@@ -171,7 +174,7 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
         level.weight = level.weight, level.spread = level.spread,
         generality.weight = generality.weight, restart = restart, k.hop = k.hop,
         epochs = if (is.logical(epochs) && is.na(epochs)) NA_integer_ else epochs,
-        learning.rate = learning.rate,
+        tolerance = tolerance, learning.rate = learning.rate,
         negatives = if (is.logical(negatives) && is.na(negatives)) NA_integer_ else negatives,
         positives = positives, max.radius = max.radius
     ))

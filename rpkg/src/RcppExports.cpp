@@ -217,8 +217,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_embed
-Rcpp::List core_embed(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, const Rcpp::CharacterVector& settings, SEXP progress);
-RcppExport SEXP _capeOmics_core_embed(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+Rcpp::List core_embed(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
+RcppExport SEXP _capeOmics_core_embed(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< int >::type n(nSEXP);
@@ -227,7 +227,8 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type weight(weightSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
-    rcpp_result_gen = Rcpp::wrap(core_embed(n, from, to, weight, settings, progress));
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::Environment>& >::type store(storeSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_embed(n, from, to, weight, settings, progress, store));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -449,7 +450,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_learn_dag", (DL_FUNC) &_capeOmics_core_learn_dag, 5},
     {"_capeOmics_core_describe_graph", (DL_FUNC) &_capeOmics_core_describe_graph, 4},
     {"_capeOmics_core_prune", (DL_FUNC) &_capeOmics_core_prune, 5},
-    {"_capeOmics_core_embed", (DL_FUNC) &_capeOmics_core_embed, 6},
+    {"_capeOmics_core_embed", (DL_FUNC) &_capeOmics_core_embed, 7},
     {"_capeOmics_core_fit", (DL_FUNC) &_capeOmics_core_fit, 5},
     {"_capeOmics_core_estimate", (DL_FUNC) &_capeOmics_core_estimate, 3},
     {"_capeOmics_core_rotate", (DL_FUNC) &_capeOmics_core_rotate, 3},

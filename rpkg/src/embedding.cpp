@@ -19,6 +19,7 @@ Rcpp::List capeomics::embedding_to_list(const cape_embedding *embedding) {
       _["hyperboloid"] = hyperboloid, _["poincare"] = poincare, _["generality"] = generality,
       _["radius"] = radius, _["pagerank"] = pagerank, _["history"] = history,
       _["info"] = Rcpp::List::create(_["converged"] = info.converged != 0,
+                                     _["stopped_early"] = info.stopped_early != 0,
                                      _["n_clamped"] = static_cast<double>(info.n_clamped),
                                      _["truncated_mass"] = info.truncated_mass));
 }
@@ -26,11 +27,17 @@ Rcpp::List capeomics::embedding_to_list(const cape_embedding *embedding) {
 // [[Rcpp::export(rng = false)]]
 Rcpp::List core_embed(int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
                       const Rcpp::NumericVector &weight, const Rcpp::CharacterVector &settings,
-                      SEXP progress) {
+                      SEXP progress, const Rcpp::Nullable<Rcpp::Environment> &store = R_NilValue) {
   const Options options(settings, progress);
   Dag dag;
   make_graph(dag, n, from, to, weight);
   Embedding embedding;
-  check(cape_embedding_fit(embedding.out(), dag.get(), options.get()));
+  if (store.isNull()) {
+    check(cape_embedding_fit(embedding.out(), dag.get(), options.get()));
+  } else {
+    Checkpoint checkpoint(store.get());
+    checkpoint.check_or_keep(
+        cape_embedding_fit_from(embedding.out(), dag.get(), checkpoint.get(), options.get()));
+  }
   return embedding_to_list(embedding.get());
 }

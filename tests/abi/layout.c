@@ -77,6 +77,7 @@ int main(void) {
   FIELD(cape_embedding_info, n_clamped);
   FIELD(cape_embedding_info, converged);
   FIELD(cape_embedding_info, truncated_mass);
+  FIELD(cape_embedding_info, stopped_early);
   TYPE(cape_attention_shape);
   FIELD(cape_attention_shape, struct_size);
   FIELD(cape_attention_shape, batch);

@@ -12,6 +12,55 @@ static void embedding_of(double* e, const cape_result* result) {
   CHECK_OK(cape_embedding_poincare(e, N_COLS, 4, embedding));
 }
 
+/* Step II alone, cancelled at its last epoch, which is when it is always asked. */
+static void embedding_goes_on(cape_options* o) {
+  const int64_t from[] = {0, 1, 1}, to[] = {1, 2, 3};
+  const double weight[] = {0.9, -0.5, 0.7};
+  double whole[4 * 4], resumed[4 * 4];
+  cape_dag *dag = NULL, *other = NULL;
+  cape_embedding* embedding = NULL;
+  cape_embedding_info info = {.struct_size = sizeof info};
+  cape_checkpoint *checkpoint = NULL, *loaded = NULL;
+  int64_t bytes = 0, epochs = 0, step = 10;
+  CHECK_OK(cape_dag_from_edges(&dag, 4, from, to, weight, 3));
+  CHECK_OK(cape_dag_from_edges(&other, 4, from, to, weight, 2));
+  CHECK_OK(cape_options_set_i64(o, "embed.epochs", 10));
+  CHECK_OK(cape_embedding_fit(&embedding, dag, o));
+  CHECK_OK(cape_embedding_poincare(whole, 4, 4, embedding));
+  cape_embedding_free(embedding);
+
+  CHECK_OK(cape_checkpoint_new(&checkpoint));
+  CHECK_OK(cape_options_set_progress(o, cancel_at_once, &step));
+  CHECK_STATUS(cape_embedding_fit_from(&embedding, dag, checkpoint, o), CAPE_CANCELLED);
+  CHECK_OK(cape_options_set_progress(o, NULL, NULL));
+  CHECK_OK(cape_checkpoint_size(&bytes, &epochs, checkpoint));
+  CHECK(epochs == 10);
+  char* saved = malloc((size_t)bytes);
+  CHECK_OK(cape_checkpoint_save(saved, bytes, checkpoint));
+  CHECK_OK(cape_checkpoint_load(&loaded, saved, bytes));
+  CHECK_OK(cape_embedding_fit_from(&embedding, dag, loaded, o));
+  CHECK_OK(cape_embedding_poincare(resumed, 4, 4, embedding));
+  CHECK(memcmp(resumed, whole, sizeof whole) == 0);
+  CHECK_OK(cape_embedding_describe(&info, embedding));
+  CHECK(info.n_epochs == 10 && !info.stopped_early);
+  cape_embedding_free(embedding);
+  CHECK_ERROR(cape_embedding_fit_from(&embedding, other, loaded, o), CAPE_INVALID_ARGUMENT, "another graph");
+  CHECK(embedding == NULL);
+
+  /* Ended by a plateau. */
+  CHECK_OK(cape_options_set_i64(o, "embed.epochs", 5000));
+  CHECK_OK(cape_options_set_f64(o, "embed.tolerance", 0.5));
+  CHECK_OK(cape_embedding_fit(&embedding, dag, o));
+  CHECK_OK(cape_embedding_describe(&info, embedding));
+  CHECK(info.n_epochs < 5000 && info.stopped_early);
+  cape_embedding_free(embedding);
+  free(saved);
+  cape_checkpoint_free(loaded);
+  cape_checkpoint_free(checkpoint);
+  cape_dag_free(other);
+  cape_dag_free(dag);
+}
+
 int main(void) {
   double x[N_ROWS * N_COLS], whole[N_COLS * 4], resumed[N_COLS * 4];
   fill_chain(x);
@@ -66,6 +115,7 @@ int main(void) {
   CHECK_NULL(cape_fit_from(&result, &view, prior, NULL, o), "checkpoint");
   CHECK_NULL(cape_fit_from(&result, &view, NULL, checkpoint, o), "prior");
 
+  embedding_goes_on(o);
   free(saved);
   cape_checkpoint_free(checkpoint);
   cape_prior_free(prior);

@@ -177,6 +177,7 @@ static void null_embedding(void) {
   CHECK_NULL(cape_embedding_fit(NULL, dag, options), "out");
   CHECK_NULL(cape_embedding_fit(&e, NULL, options), "dag");
   CHECK_NULL(cape_embedding_fit(&e, dag, NULL), "options");
+  CHECK_NULL(cape_embedding_fit_from(&e, dag, NULL, options), "checkpoint");
   CHECK(e == NULL);
   CHECK_NULL(cape_embedding_describe(NULL, embedding), "out");
   CHECK_NULL(cape_embedding_describe(&info, NULL), "embedding");

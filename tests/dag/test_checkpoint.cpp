@@ -90,9 +90,8 @@ BOOST_AUTO_TEST_CASE(an_interrupted_refinement_is_done_again_without_the_trainin
   const Dag whole = cape::learn_dag(x, options, run);
   Checkpoint checkpoint;
   Run cancelled(4, 1, [](const cape::Progress& p) { return p.stage != "dag.refine"; });
-  BOOST_TEST(fails_with(Status::cancelled, "", [&] {
-    cape::learn_dag(x, {}, {}, options, cancelled, checkpoint);
-  }));
+  BOOST_TEST(fails_with(Status::cancelled, "",
+                        [&] { cape::learn_dag(x, {}, {}, options, cancelled, checkpoint); }));
   BOOST_TEST(checkpoint.epoch == options.epochs);
   BOOST_TEST(same(cape::learn_dag(x, {}, {}, options, run, checkpoint), whole));
 }
@@ -105,9 +104,16 @@ BOOST_AUTO_TEST_CASE(the_whole_run_resumes_too) {
   options.embed.epochs = 10;
   Run run(4, 1);
   const cape::Fit whole = cape::fit(x, options, run);
-  Checkpoint checkpoint;
-  BOOST_TEST(stops(x, options.dag, checkpoint, 200));
-  const cape::Fit fit = cape::fit(x, {}, {}, options, run, checkpoint);
+  cape::FitCheckpoint checkpoint;
+  BOOST_TEST(stops(x, options.dag, checkpoint.dag, 200));
+  // Then in the embedding, where Step I is not trained again.
+  Run cancelled(4, 1, [](const cape::Progress& p) { return p.stage != "embed" || p.step < 4; });
+  BOOST_TEST(fails_with(Status::cancelled, "",
+                        [&] { cape::fit(x, {}, {}, options, cancelled, checkpoint); }));
+  BOOST_TEST(checkpoint.dag.epoch == options.dag.epochs);
+  BOOST_TEST(checkpoint.embedding.epoch >= 4);
+  Run rest(4, 1, [](const cape::Progress& p) { return p.stage == "embed" || p.step == 0; });
+  const cape::Fit fit = cape::fit(x, {}, {}, options, rest, checkpoint);
   BOOST_TEST((fit.embedding.poincare == whole.embedding.poincare && fit.angles == whole.angles));
 }
 

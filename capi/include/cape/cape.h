@@ -219,7 +219,8 @@ CAPE_API cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, c
 
 /* ------------------------------------------------------------ interrupted fits that go on */
 
-/* The state of a fit at the end of its last whole epoch. A new one is empty: the start. */
+/* The state of a fit at the end of its last whole epoch, of Step I and, once begun, of Step II. A new one
+ * is empty: the start. */
 typedef struct cape_checkpoint cape_checkpoint;
 
 CAPE_API cape_status cape_checkpoint_new(cape_checkpoint** out);
@@ -306,7 +307,13 @@ CAPE_API cape_status cape_path_strengths(double* out, int64_t n_rows, int64_t n_
 
 typedef struct cape_embedding cape_embedding;
 
+/* Embed a graph ("embed." options; paper, eq_OptH). */
 CAPE_API cape_status cape_embedding_fit(cape_embedding** out, const cape_dag* dag, const cape_options* options);
+/* The same, from the checkpoint on, and keeping it up to date: after CAPE_CANCELLED (or another failure) the
+ * same call goes on after the last whole epoch, and ends with the bits of a fit that was not interrupted.
+ * CAPE_INVALID_ARGUMENT for the checkpoint of another graph, options or seed. */
+CAPE_API cape_status cape_embedding_fit_from(cape_embedding** out, const cape_dag* dag, cape_checkpoint* checkpoint,
+                                             const cape_options* options);
 CAPE_API void cape_embedding_free(cape_embedding* embedding);
 typedef struct cape_embedding_info {
   size_t struct_size;
@@ -315,6 +322,7 @@ typedef struct cape_embedding_info {
   int64_t n_clamped;
   int32_t converged;
   double truncated_mass; /* where negatives were drawn: the part of the targets that they stand for */
+  int32_t stopped_early; /* on a plateau (embed.tolerance), before the last epoch */
 } cape_embedding_info;
 CAPE_API cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embedding* embedding);
 /* n_nodes x (d + 1), n_nodes x d, and three vectors of n_nodes (each may be NULL). A node without edges
@@ -482,7 +490,7 @@ CAPE_API cape_status cape_fit(cape_result** out, const cape_matrix_view* x, cons
 /* The same with what is known: see cape_dag_learn_with. */
 CAPE_API cape_status cape_fit_with(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
                                    const cape_options* options);
-/* The same with a checkpoint of Step I: see cape_dag_learn_from. */
+/* The same from a checkpoint on, in Step I or Step II: see cape_dag_learn_from and cape_embedding_fit_from. */
 CAPE_API cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
                                    cape_checkpoint* checkpoint, const cape_options* options);
 CAPE_API void cape_result_free(cape_result* result);

@@ -155,6 +155,22 @@ test_that("an interrupted fit goes on from its checkpoint and ends with the same
     expect_identical(trimws(out[length(out)]), "TRUE TRUE FALSE")
 })
 
+test_that("an interrupted embedding goes on from its checkpoint and ends with the same result", {
+    skip_on_os("windows")
+    file <- tempfile(fileext = ".rds")
+    code <- c(
+        "graph <- cape_simulate_dag(1000, seed = 1)",
+        "param <- HyperbolicParam(dims = 64L, epochs = 400L, tolerance = 0)",
+        sprintf("file <- %s", deparse(file)),
+        "fit <- function(file) cape_embed_dag(graph, param, seed = 1, checkpoint = file)",
+        "system(sprintf('(sleep 1; kill -INT %d) &', Sys.getpid()))",
+        "got <- tryCatch({fit(file); 'done'}, interrupt = function(e) 'interrupt')",
+        "kept <- got == 'done' || file.exists(file)",
+        "cat(kept, identical(fit(file), fit(NULL)), file.exists(file), '\\n')")
+    out <- run_child(code, stderr = FALSE)
+    expect_identical(trimws(out[length(out)]), "TRUE TRUE FALSE")
+})
+
 test_that("a checkpoint that cannot serve is named", {
     x <- chain_data(50L)
     file <- tempfile()
