@@ -1,6 +1,7 @@
 module;
 #include "internal/arma.hpp"
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -28,6 +29,12 @@ struct Scheme {
   int q, r;
   double radius; ///< the remainder is lost in rounding when the matrix's "norm" is at most this
 };
+
+constexpr auto factorial = [] {
+  std::array<double, 17> all{1}; // up to the highest degree of a scheme
+  for (std::size_t i = 1; i < all.size(); ++i) all[i] = all[i - 1] * static_cast<double>(i);
+  return all;
+}();
 
 template <class T>
 const std::vector<Scheme>& schemes() {
@@ -122,8 +129,8 @@ double Exponential<T>::operator()(const arma::mat& s, arma::mat& gradient, Run& 
   arma::Mat<T>& f = sum_;
   const auto add_terms = [&](int b, arma::Mat<T>& to, const arma::span& columns) {
     for (int p = 0; p < scheme->q; ++p)
-      to.cols(columns.a, columns.b) += power_[p].cols(columns.a, columns.b) /
-                                       static_cast<T>(std::tgamma(b * scheme->q + p + 2.0));
+      to.cols(columns.a, columns.b) +=
+          power_[p].cols(columns.a, columns.b) / static_cast<T>(factorial[static_cast<std::size_t>(b * scheme->q + p + 1)]);
   };
   f.zeros(s.n_rows, s.n_cols);
   add_terms(scheme->r - 1, f, arma::span(0, s.n_cols - 1));

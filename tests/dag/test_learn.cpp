@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(permuting_the_columns_permutes_the_result) {
 }
 
 BOOST_AUTO_TEST_CASE(has_the_same_bits_for_any_number_of_threads) {
-  for (const auto& [rows, m] : {std::pair{300, 6}, {60, 100}}) {
+  for (const auto& [rows, m] : {std::pair{300, 6}, {60, 150}}) {
     DagOptions o;
     o.epochs = 4;
     const Matrix x = simulated(rows, m, 9);

@@ -76,6 +76,27 @@ BOOST_AUTO_TEST_CASE(of_longer_cycles_is_their_series) {
              5e-5);
 }
 
+BOOST_AUTO_TEST_CASE(of_many_two_cycles_is_the_sum_of_their_closed_forms) {
+  // Columns far enough from each other to fall into all pairs of blocks of a product.
+  constexpr std::int64_t pairs = 150, m = 2 * pairs + 1;
+  Rng rng(3);
+  Matrix a(m, m), gradient;
+  double h = 0;
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    a(i, m - 1 - i) = rng.normal();
+    a(m - 1 - i, i) = rng.normal();
+    h += 4 * std::pow(std::sinh(a(i, m - 1 - i) * a(m - 1 - i, i) / 2), 2);
+  }
+  BOOST_TEST(cape::acyclicity(a, Constraint::expm, &gradient) == h,
+             boost::test_tools::tolerance(1e-12));
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    const double there = a(i, m - 1 - i), back = a(m - 1 - i, i);
+    BOOST_TEST(gradient(i, m - 1 - i) == 2 * back * std::sinh(there * back),
+               boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(gradient(i, (i + 1) % pairs) == 0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(of_an_acyclic_matrix_is_exactly_zero) {
   Matrix a = random_matrix(30, 30, 2, 1);
   for (std::int64_t i = 0; i < 30; ++i)
