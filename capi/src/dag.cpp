@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,31 @@ cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const
                    return cape_dag(
                        learn_dag(table, p.knowledge, p.design, o.values.dag, run, state), true);
                  });
+}
+
+cape_status cape_dag_learn_rows(cape_dag** out, const cape_row_source* source,
+                                const cape_prior* prior, const cape_options* options) {
+  return create(out, [&] {
+    const auto given = read_struct(source, "source", cape_row_source{});
+    required(given.read, "source.read");
+    const cape_prior& p = object(prior, "prior");
+    const cape_options& o = object(options, "options");
+    if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty())
+      throw cape::Error(cape::Status::unsupported,
+                        "prior has row weights, batches or perturbed values, which need the table "
+                        "in memory; see cape_dag_learn_with");
+    const auto read = [&given](std::span<const int64_t> rows, double* values) {
+      const auto n = static_cast<int64_t>(rows.size());
+      if (given.read(values, rows.data(), n, given.ctx) != 0)
+        throw cape::Error(cape::Status::io, "source.read gave up on " + std::to_string(n) +
+                                                " rows, the first of them row " +
+                                                std::to_string(rows.front()) +
+                                                " (counted from 0)");
+    };
+    cape::Run run = make_run(o);
+    return cape_dag(
+        learn_dag({given.n_rows, given.n_cols, read}, p.knowledge, o.values.dag, run), true);
+  });
 }
 
 cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency) {

@@ -254,6 +254,16 @@ private:
 /// A 64-bit FNV-1a hash, to name streams ("dag.init") and to key them by content.
 std::uint64_t hash(std::string_view text) noexcept;
 std::uint64_t hash(std::span<const double> values) noexcept;
+/// The hash of values that come in parts: that of all of them in one span.
+class ValueHash {
+public:
+  ValueHash() noexcept;
+  void add(std::span<const double> values) noexcept;
+  std::uint64_t value() const noexcept;
+
+private:
+  std::uint64_t state_;
+};
 
 // ------------------------------------------------------------------------------------------- run
 

@@ -144,9 +144,9 @@ SparseMatrix to_sparse(const MatrixView& view) {
   const std::int64_t outer = by_column ? view.cols : view.rows,
                      inner = by_column ? view.rows : view.cols;
   if (std::max(inner, outer) > std::numeric_limits<std::int32_t>::max())
-    throw Error(Status::invalid_argument,
-                "a matrix has a side of " + std::to_string(std::max(inner, outer)) +
-                    "; compressed, it must be below 2^31");
+    throw Error(Status::invalid_argument, "a matrix has a side of " +
+                                              std::to_string(std::max(inner, outer)) +
+                                              "; compressed, it must be below 2^31");
   SparseMatrix sparse;
   sparse.rows = view.rows;
   sparse.cols = view.cols;

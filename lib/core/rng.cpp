@@ -128,11 +128,19 @@ std::uint64_t hash(std::string_view text) noexcept {
   return h;
 }
 
-std::uint64_t hash(std::span<const double> values) noexcept {
-  std::uint64_t h = fnv_offset;
+ValueHash::ValueHash() noexcept : state_(fnv_offset) {}
+
+void ValueHash::add(std::span<const double> values) noexcept {
   for (const double v : values)
-    h = fnv(h, std::bit_cast<std::uint64_t>(v == 0.0 ? 0.0 : v)); // -0 and +0 are one value
-  return mix(h);
+    state_ = fnv(state_, std::bit_cast<std::uint64_t>(v == 0.0 ? 0.0 : v)); // -0 and +0 are one value
+}
+
+std::uint64_t ValueHash::value() const noexcept { return mix(state_); }
+
+std::uint64_t hash(std::span<const double> values) noexcept {
+  ValueHash h;
+  h.add(values);
+  return h.value();
 }
 
 Rng::Rng(std::uint64_t seed, std::initializer_list<std::uint64_t> key) {

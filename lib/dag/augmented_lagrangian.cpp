@@ -163,45 +163,35 @@ private:
 template <class T>
 class BatchReader {
 public:
-  BatchReader(const Batch<double>& table, std::int64_t columns, std::int64_t rows,
-              std::uint64_t seed)
-      : table_(table), columns_(columns), seed_(seed), row_(static_cast<std::size_t>(rows)),
-        x_(static_cast<std::size_t>(checked_size(rows, columns, "batch"))),
-        weight_(table.weight ? x_.size() : 0) {}
+  BatchReader(const Table& table, std::int64_t rows, std::uint64_t seed)
+      : table_(table), seed_(seed), row_(static_cast<std::size_t>(rows)) {}
 
   /// Go on as if `batches` had been read.
   void skip(std::int64_t batches) {
     const std::int64_t read = batches * std::ssize(row_);
-    pass_ = static_cast<std::uint64_t>(read / table_.rows);
-    order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows);
-    position_ = static_cast<std::size_t>(read % table_.rows);
+    pass_ = static_cast<std::uint64_t>(read / table_.rows());
+    order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows());
+    position_ = static_cast<std::size_t>(read % table_.rows());
   }
 
   Batch<T> next(Run& run) {
     for (std::int64_t& row : row_) {
       if (position_ == order_.size()) {
-        order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows);
+        order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows());
         position_ = 0;
       }
       row = order_[position_++];
     }
-    gather(table_.x, x_.data(), run);
-    if (table_.weight) gather(table_.weight, weight_.data(), run);
-    return {x_.data(), table_.weight ? weight_.data() : nullptr, std::ssize(row_)};
+    assign(x_, table_.read(row_, run));
+    assign(weight_, table_.read_weights(row_, run));
+    return {x_.data(), weight_.empty() ? nullptr : weight_.data(), std::ssize(row_)};
   }
 
 private:
-  void gather(const double* from, T* to, Run& run) const {
-    run.parallel_for(ceiling(columns_, block_effects), [&](std::int64_t block) {
-      const std::int64_t end = std::min(columns_, (block + 1) * block_effects);
-      for (std::int64_t j = block * block_effects; j < end; ++j)
-        for (std::int64_t r = 0; r < std::ssize(row_); ++r)
-          to[j * std::ssize(row_) + r] =
-              static_cast<T>(from[j * table_.rows + row_[static_cast<std::size_t>(r)]]);
-    });
+  static void assign(std::vector<T>& to, const Matrix& from) {
+    to.assign(from.data(), from.data() + from.size());
   }
-  const Batch<double>& table_;
-  std::int64_t columns_;
+  const Table& table_;
   std::uint64_t seed_, pass_ = 0;
   std::vector<std::int64_t> order_; // of the rows in the present pass
   std::size_t position_ = 0;
@@ -319,10 +309,10 @@ Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const 
 }
 
 template <class T>
-Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, double lambda,
+Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lambda,
                                  const Matrix& factor, const DagOptions& options, Run& run,
                                  Checkpoint* checkpoint) {
-  const std::int64_t m = model.shape().features, n = table.rows;
+  const std::int64_t m = model.shape().features, n = table.rows();
   const std::int64_t batch_rows = std::min(options.batch_size, n);
   // An epoch is one or more passes over the rows, rounded up to whole batches.
   const std::int64_t passes = ceiling(least_steps_per_epoch(m) * batch_rows, n);
@@ -339,7 +329,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, do
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective<T> objective(model, options.constraint);
   Adam<T> adam(fit.parameters.size(), factor, model.shape().channels);
-  BatchReader<T> reader(table, m, batch_rows, run.seed());
+  BatchReader<T> reader(table, batch_rows, run.seed());
   const auto renew_constraint = [&](std::int64_t step) {
     if (options.constraint == Constraint::logdet)
       return_to_domain(objective, fit.parameters, model.edge_parameters(), run);
@@ -415,9 +405,9 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, do
 
 template class Objective<float>;
 template class Objective<double>;
-template Solution<float> augmented_lagrangian(Model<float>&, const Batch<double>&, double,
+template Solution<float> augmented_lagrangian(Model<float>&, const Table&, double,
                                               const Matrix&, const DagOptions&, Run&, Checkpoint*);
-template Solution<double> augmented_lagrangian(Model<double>&, const Batch<double>&, double,
+template Solution<double> augmented_lagrangian(Model<double>&, const Table&, double,
                                                const Matrix&, const DagOptions&, Run&, Checkpoint*);
 
 } // namespace cape::sem

@@ -21,8 +21,8 @@ constexpr std::int64_t most_rows = 8192, least_rows = 2048;
 constexpr std::int64_t screened_block = 256; ///< columns whose associations are held at a time
 constexpr std::int64_t screened_part = 2048; ///< causes that one product looks at
 constexpr std::int64_t screening_rounds = 6; ///< for three quarters of the candidates
-constexpr std::int64_t interactions = 6; ///< known causes with which others may act together
-constexpr float ridge = 1e-3f;           ///< on regressors of length 1
+constexpr std::int64_t interactions = 6;     ///< known causes with which others may act together
+constexpr float ridge = 1e-3f;               ///< on regressors of length 1
 
 // Columns of mean 0 and length 1: x itself, or its distance from the mean.
 arma::fmat unit_columns(const MatrixView& x, bool distances, Run& run) {
@@ -77,9 +77,9 @@ private:
   std::int64_t known_ = 0; ///< candidates of every effect so far
 };
 
-// The columns most associated with what is left of every effect, up to `target` of them. A cause that
-// shows only together with another is seen in the product of the rest with the strongest causes
-// known, which are the other probes.
+// The columns most associated with what is left of every effect, up to `target` of them. A cause
+// that shows only together with another is seen in the product of the rest with the strongest
+// causes known, which are the other probes.
 void Screening::extend(std::int64_t target, std::int64_t probes) {
   const std::int64_t m = causes_.cols();
   if (target == known_) return;
@@ -130,9 +130,8 @@ void Screening::choose(float* score, std::int64_t j, std::int64_t target) {
   for (std::int64_t c = 0; c < known_; ++c) score[causes[c]] = never;
   std::vector<std::int64_t> by_score(static_cast<std::size_t>(causes_.cols()));
   std::iota(by_score.begin(), by_score.end(), std::int64_t{0});
-  std::ranges::partial_sort(by_score, by_score.begin() + (target - known_), {}, [&](std::int64_t i) {
-    return std::pair(-score[i], i);
-  });
+  std::ranges::partial_sort(by_score, by_score.begin() + (target - known_), {},
+                            [&](std::int64_t i) { return std::pair(-score[i], i); });
   std::copy_n(by_score.begin(), target - known_, causes + known_);
 }
 
@@ -153,8 +152,8 @@ void Screening::explain(std::int64_t j) {
     residual_.col(effect) = plain_.col(effect) - regressors * coefficients;
 }
 
-// A strongly connected component of the non-zero pattern, with more than one node. Walks from a node
-// back to itself, and from an effect back to its cause, do not leave it.
+// A strongly connected component of the non-zero pattern, with more than one node. Walks from a
+// node back to itself, and from an effect back to its cause, do not leave it.
 struct Component {
   std::vector<std::int64_t> nodes;
   std::vector<std::int64_t> offsets{0}; ///< of the edges into every node
@@ -207,8 +206,8 @@ double Component::exponential_rows(std::int64_t first, Matrix& gradient, Run& ru
   for (std::int64_t b = 0; b < count; ++b) term[static_cast<std::size_t>(first + b)].value[b] = 1;
   double largest_sum = 0;
   for (int k = 1;; ++k) {
-    const double largest = simd::sparse_term(columns, 1.0 / k, term.data(), next.data(),
-                                             sum.data(), largest_sum);
+    const double largest =
+        simd::sparse_term(columns, 1.0 / k, term.data(), next.data(), sum.data(), largest_sum);
     term.swap(next);
     run.poll();
     if (largest_sum > limit) return std::numeric_limits<double>::infinity();

@@ -3,6 +3,7 @@
 // of docs/method.md. A[m,n] is m -> n.
 module;
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -174,6 +175,25 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run);
 
+/// A table that is read in parts, so that it need not fit into memory.
+struct RowSource {
+  std::int64_t rows = 0, columns = 0;
+  /// Write these rows (numbers from 0, in any order) of all columns to out, column by column: value
+  /// (r, j) goes to out[j * numbers.size() + r]. The same row must always have the same values. It
+  /// is called on the thread that learns, and what it throws reaches the caller.
+  std::function<void(std::span<const std::int64_t> numbers, double* out)> read;
+};
+
+/// The same fit of a table that is never in memory as a whole: to the bit that of the same values in
+/// a matrix. The rows are passed over seven times in order (eight where columns may be collinear), in
+/// blocks of 4 M values or 256 rows; the rows that screening looks at, if there are candidates, are
+/// read once more; and so are those of every minibatch.
+/// Values must be finite, whatever options.missing. A fit that is refined reads the whole table, and
+/// Error(out_of_memory) if that does not fit. Memory: that of learn_dag_memory() without the tables,
+/// and 8 bytes a row. Other errors as above.
+Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
+              Run& run);
+
 /// The largest working set of learn_dag() on a table of this size in bytes, the table included, when
 /// nothing is missing, weighted or in batches: each of those adds a table. A checkpoint adds three
 /// times the weights. learn_dag() throws Error(out_of_memory) with this figure when the machine has
@@ -306,6 +326,55 @@ struct Batch {
   std::int64_t rows = 0;
 };
 
+/// What is learned from: the columns of a source that vary, centred (and scaled), 0 where missing, in
+/// an order of their content, so that the fit does not depend on how they were numbered. In memory,
+/// or read when rows are wanted; every number is the same either way.
+class Table {
+public:
+  /// weight: of every value's own equation, by the source's rows and columns; empty if all are 1.
+  /// Source and weight outlive the table. Error(invalid_argument) unless 2 columns vary.
+  Table(const RowSource& source, const Matrix& weight, bool standardize, bool in_memory, Run& run);
+
+  std::int64_t rows() const noexcept { return source_.rows; }
+  std::int64_t features() const noexcept { return std::ssize(columns_); }
+  /// Of every feature its column in the source.
+  const std::vector<std::int64_t>& columns() const noexcept { return columns_; }
+  // By the source's columns.
+  const std::vector<double>& center() const noexcept { return center_; }
+  const std::vector<double>& scale() const noexcept { return scale_; }
+  const std::vector<std::int64_t>& constant() const noexcept { return constant_; }
+  /// A hash of all values.
+  std::uint64_t content() const noexcept { return content_; }
+  /// Exactly collinear pairs of the source's columns (weight: their correlation).
+  std::vector<Edge> collinear_pairs(Run& run) const;
+
+  /// Rows by number: rows.size() x features.
+  Matrix read(std::span<const std::int64_t> rows, Run& run) const;
+  /// Their weights; empty if all are 1.
+  Matrix read_weights(std::span<const std::int64_t> rows, Run& run) const;
+  /// Evenly spaced rows.
+  Matrix spaced_rows(std::int64_t count, Run& run) const;
+  /// All rows; empty if they are not in memory.
+  const Matrix& values() const noexcept { return values_; }
+
+private:
+  struct Moments;
+  void find_moments(Run& run);
+  void sort_by_content(Run& run);
+  Matrix raw(std::span<const std::int64_t> rows) const;
+  Matrix prepared(std::span<const std::int64_t> rows, Run& run) const;
+  Matrix gather(const Matrix& from, std::span<const std::int64_t> rows,
+                std::span<const std::int64_t> columns, Run& run) const;
+
+  const RowSource& source_;
+  const Matrix& weight_;
+  bool standardize_;
+  std::vector<double> center_, scale_;
+  std::vector<std::int64_t> constant_, columns_;
+  std::uint64_t content_ = 0;
+  Matrix values_;
+};
+
 /// The two parts of -ELBO.
 struct Score {
   double reconstruction = 0;
@@ -346,7 +415,7 @@ public:
   /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.
   virtual Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) = 0;
   /// Into sign (inputs x features): -1, 0 or 1, how the effect moves with the cause over the rows.
-  virtual void edge_signs(const Batch<double>& table, const T* parameters, Matrix& sign,
+  virtual void edge_signs(const Table& table, const T* parameters, Matrix& sign,
                           Run& run) = 0;
 
 private:
@@ -449,7 +518,7 @@ struct Solution {
 /// factor: inputs x features factors of lambda, infinite where there can be no edge; or empty.
 /// checkpoint: null, or where to go on, kept up to date.
 template <class T>
-Solution<T> augmented_lagrangian(Model<T>& model, const Batch<double>& table, double lambda,
+Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lambda,
                                  const Matrix& factor, const DagOptions& options, Run& run,
                                  Checkpoint* checkpoint);
 
@@ -461,8 +530,8 @@ struct Fit {
   double h = 0;
 };
 /// The model of the options, trained by augmented_lagrangian() in the options' precision.
-Fit train(const Batch<double>& table, std::int64_t features, const Causes& causes, double lambda,
-          const Matrix& factor, const DagOptions& options, Run& run, Checkpoint* checkpoint);
+Fit train(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
+          const DagOptions& options, Run& run, Checkpoint* checkpoint);
 
 } // namespace cape::sem
 

@@ -1,5 +1,5 @@
-// What the user knows before Step I: of the graph, as factors of lambda for every possible edge, and
-// of the rows, as weights for every value's own equation.
+// What the user knows before Step I: of the graph, as factors of lambda for every possible edge,
+// and of the rows, as weights for every value's own equation.
 module;
 #include "internal/message.hpp"
 #include <algorithm>

@@ -29,17 +29,6 @@ std::int64_t refine_limit(const DagOptions& options) {
 
 // ------------------------------------------------------------------------------------------ table
 
-// The columns of x that vary, centred (and scaled), in an order of their content: what is learned
-// then does not depend on how the columns were numbered.
-struct Table {
-  Matrix x;
-  Matrix weight;                     ///< of every value's own equation; empty if all are 1
-  std::vector<std::int64_t> columns; ///< original number of each
-  sem::Batch<double> batch() const {
-    return {x.data(), weight.empty() ? nullptr : weight.data(), x.rows()};
-  }
-};
-
 // Infinity always fails, NaN unless it is masked.
 bool check_values(const MatrixView& x, Missing missing) {
   if (missing == Missing::fail) {
@@ -61,122 +50,26 @@ bool check_values(const MatrixView& x, Missing missing) {
   return any_missing;
 }
 
-struct Moments {
-  double mean = 0, sd = 0;
-  bool constant = true;
-};
-
-// Of the observed values by their weight (all alike if that is null), divided by the largest first
-// so that no square overflows.
-Moments moments(const MatrixView& x, std::int64_t column, const double* weight) {
-  double low = std::numeric_limits<double>::infinity(), high = -low, n = 0;
-  for (std::int64_t i = 0; i < x.rows; ++i) {
-    const double v = x(i, column);
-    if (std::isnan(v)) continue;
-    low = std::min(low, v);
-    high = std::max(high, v);
-    n += weight ? weight[i] : 1;
-  }
-  const double size = std::max(std::fabs(low), std::fabs(high));
-  if (n == 0) return {};
-  Moments m;
-  m.mean = low;
-  m.constant = high / 2 - low / 2 <= 1e-14 * size; // apart by rounding at most
-  if (m.constant) return m;
-  const auto total = [&](auto term) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < x.rows; ++i)
-      if (!std::isnan(x(i, column))) sum += (weight ? weight[i] : 1) * term(x(i, column) / size);
-    return sum;
-  };
-  double mean = total([](double v) { return v; }) / n;
-  mean += total([&](double v) { return v - mean; }) / n; // the rounding of the first sum
-  const double squares = total([&](double v) { return (v - mean) * (v - mean); });
-  m.mean = mean * size;
-  m.sd = std::sqrt(squares / n) * size;
-  return m;
+RowSource rows_of(const MatrixView& x) {
+  return {x.rows, x.cols, [x](std::span<const std::int64_t> numbers, double* out) {
+            for (std::int64_t j = 0; j < x.cols; ++j)
+              for (const std::int64_t row : numbers) *out++ = x(row, j);
+          }};
 }
 
-// Standardised values are kept to 2^-20 of a standard deviation. Rescaling a column changes their
-// last bits; without them every step of the fit is the same, and so is the result.
-double to_grid(double v) { return std::nearbyint(v * 0x1p20) * 0x1p-20; }
-
-Table prepare(const MatrixView& x, const Matrix& weight, const DagOptions& options, Dag& dag) {
-  std::vector<std::int64_t> varying;
-  for (std::int64_t j = 0; j < x.cols; ++j) {
-    const Moments m = moments(x, j, weight.empty() ? nullptr : weight.column(j));
-    dag.center.push_back(m.mean);
-    dag.scale.push_back(options.standardize && m.sd > 0 ? m.sd : 1.0);
-    (m.constant ? dag.constant : varying).push_back(j);
-  }
-  const auto count = static_cast<std::int64_t>(varying.size());
-  if (count < min_columns)
-    throw Error(Status::invalid_argument,
-                "x needs at least 2 features with variance and 10 observations; got " +
-                    std::to_string(count) + " and " + std::to_string(x.rows));
-
-  // Column j of x as it is learned from.
-  const auto prepared = [&](std::int64_t j, double* out) {
-    const double center = dag.center[static_cast<std::size_t>(j)];
-    const double scale = dag.scale[static_cast<std::size_t>(j)];
-    for (std::int64_t i = 0; i < x.rows; ++i) {
-      const double v = std::isnan(x(i, j)) ? 0 : (x(i, j) - center) / scale;
-      out[i] = options.standardize ? to_grid(v) : v;
-    }
-  };
-  std::vector<double> values(static_cast<std::size_t>(x.rows));
-  std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
-  for (const std::int64_t j : varying) {
-    prepared(j, values.data());
-    keys.emplace_back(hash(values), j);
-  }
-  std::ranges::sort(keys);
-  Table table{Matrix(x.rows, count), weight.empty() ? Matrix() : Matrix(x.rows, count), {}};
-  for (std::int64_t c = 0; c < count; ++c) {
-    const std::int64_t j = keys[static_cast<std::size_t>(c)].second;
-    prepared(j, table.x.column(c));
-    if (!weight.empty()) std::copy_n(weight.column(j), x.rows, table.weight.column(c));
-    table.columns.push_back(j);
-  }
-  return table;
-}
-
-// Columns x_i and x_j of length 1 with 1 - |r| < 1e-10 are apart, or x_i and -x_j are, by less than
-// 1.5e-5, and so their projections on a random direction by 1.5e-5 times a normal number at most:
-// only neighbours among the sizes of the projections need to be compared. O(N M + M log M) where
-// few are collinear.
-std::vector<Edge> collinear_pairs(const Table& table, Run& run) {
-  constexpr double collinear = 1e-10, near = 1.5e-4;
-  const std::int64_t n = table.x.rows(), m = table.x.cols();
-  std::vector<double> direction(static_cast<std::size_t>(n));
-  Rng rng(0, {hash("dag.collinear")});
-  for (double& v : direction) v = rng.normal();
-  const auto product = [n](const double* a, const double* b) {
-    return std::inner_product(a, a + n, b, 0.0);
-  };
-  std::vector<double> length(static_cast<std::size_t>(m));
-  std::vector<std::pair<double, std::int64_t>> projections(length.size());
-  run.parallel_for(m, [&](std::int64_t j) {
-    const double* x = table.x.column(j);
-    const auto at = static_cast<std::size_t>(j);
-    length[at] = std::sqrt(product(x, x));
-    projections[at] = {std::fabs(product(x, direction.data())) / length[at], j};
-  });
-  std::ranges::sort(projections);
-
-  std::vector<Edge> pairs;
-  for (auto a = projections.begin(); a != projections.end(); ++a, run.poll())
-    for (auto b = a + 1; b != projections.end() && b->first - a->first < near; ++b) {
-      const double r = product(table.x.column(a->second), table.x.column(b->second)) /
-                       (length[static_cast<std::size_t>(a->second)] *
-                        length[static_cast<std::size_t>(b->second)]);
-      if (1 - std::fabs(r) >= collinear) continue;
-      const auto [from, to] = std::minmax(table.columns[static_cast<std::size_t>(a->second)],
-                                          table.columns[static_cast<std::size_t>(b->second)]);
-      pairs.push_back({from, to, r > 0 ? 1.0 : -1.0});
-    }
-  std::ranges::sort(pairs, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
-  return pairs;
+// The same source, whose values are looked at when they are read.
+RowSource checked(const RowSource& source) {
+  return {source.rows, source.columns,
+          [&source](std::span<const std::int64_t> numbers, double* out) {
+            source.read(numbers, out);
+            const double* value = out;
+            for (std::int64_t j = 0; j < source.columns; ++j)
+              for (const std::int64_t row : numbers)
+                if (!std::isfinite(*value++))
+                  throw Error(Status::invalid_argument,
+                              "x has a value that is not finite at row " + std::to_string(row + 1) +
+                                  ", column " + std::to_string(j + 1) + " (counted from 1)");
+          }};
 }
 
 // ------------------------------------------------------------------------------------------ result
@@ -241,23 +134,23 @@ SparseMatrix scatter(const Matrix& packed, const sem::Causes& causes,
   return out;
 }
 
-void keep_refined(const Refinement& refinement, const Table& table, Dag& dag) {
+void keep_refined(const Refinement& refinement, const sem::Table& table, Dag& dag) {
   const std::int64_t m = dag.weights.rows;
   dag.refined = true;
-  dag.statistic = scatter(refinement.statistic, {}, table.columns, m);
+  dag.statistic = scatter(refinement.statistic, {}, table.columns(), m);
   std::vector<Edge> edges;
   dag.effective_threshold =
       refinement.kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
   for (const Edge& e : refinement.kept) {
-    const std::int64_t from = table.columns[static_cast<std::size_t>(e.from)];
-    const std::int64_t to = table.columns[static_cast<std::size_t>(e.to)];
+    const std::int64_t from = table.columns()[static_cast<std::size_t>(e.from)];
+    const std::int64_t to = table.columns()[static_cast<std::size_t>(e.to)];
     edges.push_back(kept_edge(dag, from, to));
     dag.effective_threshold = std::min(dag.effective_threshold, std::fabs(edges.back().weight));
   }
   dag.graph = Digraph(m, std::move(edges));
   dag.order.clear();
   for (const std::int64_t node : refinement.order)
-    dag.order.push_back(table.columns[static_cast<std::size_t>(node)]);
+    dag.order.push_back(table.columns()[static_cast<std::size_t>(node)]);
   dag.order.insert(dag.order.end(), dag.constant.begin(), dag.constant.end());
 }
 
@@ -319,16 +212,92 @@ void check_required(const Dag& dag) {
 }
 
 // Of all that the training depends on.
-std::uint64_t fit_id(const Table& table, const sem::Causes& causes, const Matrix& factor,
-                     DagOptions options, std::uint64_t seed) {
-  std::string text = std::to_string(seed);
+std::uint64_t fit_id(const sem::Table& table, const Matrix& weight, const sem::Causes& causes,
+                     const Matrix& factor, DagOptions options, std::uint64_t seed) {
+  std::string text = std::to_string(seed) + " " + std::to_string(table.content());
   for (std::int64_t c = 0; c < causes.size(); ++c) text += " " + std::to_string(causes.data()[c]);
-  for (const Matrix* m : {&table.x, &table.weight, &factor}) {
+  for (const Matrix* m : {&weight, &factor}) {
     const std::span values(m->data(), static_cast<std::size_t>(m->size()));
     text += " " + std::to_string(m->rows()) + " " + std::to_string(hash(values));
   }
   for (const OptionField& field : fields(options)) text += " " + option_text(field);
   return hash(text);
+}
+
+// What does not depend on the data: before anything is read.
+void check_request(std::int64_t rows, std::int64_t columns, const Knowledge& knowledge,
+                   DagOptions options) {
+  check_options(fields(options));
+  sem::in_float(options); // may refuse
+  if (rows < min_rows || columns < min_columns)
+    throw Error(Status::invalid_argument,
+                "x needs at least 2 features with variance and 10 observations; got " +
+                    std::to_string(columns) + " and " + std::to_string(rows));
+  check(knowledge, columns);
+}
+
+// The caller's table and ours.
+double table_bytes(std::int64_t rows, std::int64_t columns) {
+  return 2 * 8 * static_cast<double>(rows) * static_cast<double>(columns);
+}
+
+std::string task(std::int64_t rows, std::int64_t columns) {
+  return "learning a graph of " + std::to_string(columns) + " features from " +
+         std::to_string(rows) + " observations";
+}
+
+// weight: see sem::Table.
+Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const Knowledge& knowledge,
+          const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+  const sem::Table table(source, weight, options.standardize, in_memory, run);
+  const std::int64_t n = table.rows(), m = table.features();
+  Dag dag;
+  dag.required = knowledge.required;
+  dag.center = table.center();
+  dag.scale = table.scale();
+  dag.constant = table.constant();
+  check_required(dag);
+  const EdgeFactors known(knowledge, source.columns, table.columns());
+  dag.collinear = table.collinear_pairs(run);
+  dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, n, m) : options.lambda;
+
+  const std::int64_t inputs = sem::input_count(m, options);
+  sem::Causes causes;
+  if (inputs < m)
+    causes = in_memory ? sem::screen(table.values(), known, inputs, run)
+                       : sem::screen(table.spaced_rows(sem::screened_rows(n, m), run), known,
+                                     inputs, run);
+  const Matrix factor = pack(known, causes, inputs, m);
+  if (checkpoint)
+    checkpoint->claim(fit_id(table, weight, causes, factor, options, run.seed()),
+                      "table, knowledge, options or seed");
+  sem::Fit fit = sem::train(table, causes, dag.lambda, factor, options, run, checkpoint);
+  dag.history = std::move(fit.history);
+  dag.h = fit.h;
+  dag.converged = fit.h <= options.h_tolerance;
+  dag.weights = scatter(fit.weights, causes, table.columns(), source.columns);
+  dag.sign = scatter(fit.sign, causes, table.columns(), source.columns);
+
+  std::vector<std::int64_t> visit = table.columns();
+  visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
+  cut(dag, options.threshold, visit);
+
+  const bool wanted_refinement =
+      options.refine == Refine::always ||
+      (options.refine == Refine::automatic && m <= refine_limit(options));
+  if (wanted_refinement && weight.empty()) {
+    Matrix strength = unpack(fit.weights, causes);
+    for (std::int64_t e = 0; e < strength.size(); ++e)
+      strength.data()[e] = std::fabs(strength.data()[e]);
+    const Matrix all_factors = pack(known, {}, m, m);
+    check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
+    const Matrix read = in_memory ? Matrix() : table.spaced_rows(n, run);
+    keep_refined(refine(in_memory ? table.values() : read, strength, all_factors,
+                        options.standardize, options, run),
+                 table, dag);
+  }
+  warn(options, wanted_refinement && !dag.refined, dag);
+  return dag;
 }
 
 } // namespace
@@ -348,88 +317,48 @@ Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& des
 }
 
 Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& design,
-              const DagOptions& options_in, Run& run, Checkpoint* checkpoint) {
-  DagOptions options = options_in;
-  check_options(fields(options));
-  sem::in_float(options); // may refuse
+              const DagOptions& options, Run& run, Checkpoint* checkpoint) {
   check_view(x_in, "x");
-  if (x_in.rows < min_rows || x_in.cols < min_columns)
-    throw Error(Status::invalid_argument,
-                "x needs at least 2 features with variance and 10 observations; got " +
-                    std::to_string(x_in.cols) + " and " + std::to_string(x_in.rows));
-  check_memory(learn_dag_memory(x_in.rows, x_in.cols, options),
-               "learning a graph of " + std::to_string(x_in.cols) + " features from " +
-                   std::to_string(x_in.rows) + " observations");
+  check_request(x_in.rows, x_in.cols, knowledge, options);
+  check_memory(learn_dag_memory(x_in.rows, x_in.cols, options), task(x_in.rows, x_in.cols));
   const bool any_missing = check_values(x_in, options.missing);
-  check(knowledge, x_in.cols);
   check(design, x_in.rows, x_in.cols);
-
   const Matrix centered = design.batch.empty() ? Matrix() : center_batches(x_in, design);
   const MatrixView x = design.batch.empty() ? x_in : MatrixView(centered);
-  const Matrix weight = equation_weights(x, design, any_missing);
-  Dag dag;
-  dag.required = knowledge.required;
-  const Table table = prepare(x, weight, options, dag);
-  check_required(dag);
-  const EdgeFactors known(knowledge, x.cols, table.columns);
-  dag.collinear = collinear_pairs(table, run);
-  dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, x.rows, table.x.cols())
-                                          : options.lambda;
+  return learn(rows_of(x), equation_weights(x, design, any_missing), true, knowledge, options, run,
+               checkpoint);
+}
 
-  const std::int64_t inputs = sem::input_count(table.x.cols(), options);
-  sem::Causes causes;
-  if (inputs < table.x.cols()) causes = sem::screen(table.x, known, inputs, run);
-  const Matrix factor = pack(known, causes, inputs, table.x.cols());
-  if (checkpoint)
-    checkpoint->claim(fit_id(table, causes, factor, options, run.seed()),
-                      "table, knowledge, options or seed");
-  sem::Fit fit = sem::train(table.batch(), table.x.cols(), causes, dag.lambda, factor, options, run,
-                            checkpoint);
-  dag.history = std::move(fit.history);
-  dag.h = fit.h;
-  dag.converged = fit.h <= options.h_tolerance;
-  dag.weights = scatter(fit.weights, causes, table.columns, x.cols);
-  dag.sign = scatter(fit.sign, causes, table.columns, x.cols);
-
-  std::vector<std::int64_t> visit = table.columns;
-  visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
-  cut(dag, options.threshold, visit);
-
-  const bool wanted_refinement = options.refine == Refine::always ||
-                                 (options.refine == Refine::automatic &&
-                                  table.x.cols() <= refine_limit(options));
-  if (wanted_refinement && weight.empty()) {
-    Matrix strength = unpack(fit.weights, causes);
-    for (std::int64_t e = 0; e < strength.size(); ++e)
-      strength.data()[e] = std::fabs(strength.data()[e]);
-    const Matrix all_factors = pack(known, {}, table.x.cols(), table.x.cols());
-    keep_refined(refine(table.x, strength, all_factors, options.standardize, options, run), table,
-                 dag);
-  }
-  warn(options, wanted_refinement && !dag.refined, dag);
-  return dag;
+Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
+              Run& run) {
+  checked_size(source.rows, source.columns, "source");
+  check_request(source.rows, source.columns, knowledge, options);
+  if (!source.read) throw Error(Status::invalid_argument, "source has no function that reads rows");
+  check_memory(learn_dag_memory(source.rows, source.columns, options) -
+                   table_bytes(source.rows, source.columns),
+               task(source.rows, source.columns));
+  return learn(checked(source), Matrix(), false, knowledge, options, run, nullptr);
 }
 
 double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options_in) {
   DagOptions options = options_in;
   check_options(fields(options));
   checked_size(rows, columns, "the table");
-  const double n = static_cast<double>(rows), m = static_cast<double>(columns);
+  const double m = static_cast<double>(columns);
   const double inputs = static_cast<double>(sem::input_count(columns, options));
   const bool packed = inputs < m;
   const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
   const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
   const double batch = static_cast<double>(
       std::max<std::int64_t>(std::min(rows, options.batch_size), 256)); // signs take 256 rows
-  // The caller's table and ours. Then three float tables while candidates are chosen; or the weights,
-  // their gradient and two moments, the minibatch with its units and residuals, and the matrices of
-  // h, which the result replaces.
-  const double tables = 8 * 2 * n * m;
+  // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
+  // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
+  // result replaces.
   const double screening =
       packed ? 4 * 3 * static_cast<double>(sem::screened_rows(rows, columns)) * m : 0;
   const double training = number * (4 * units * m * inputs + batch * m * (units + 2)) +
                           (packed ? 5 * 8 : 2 * 8 + 6 * number) * m * inputs;
-  return tables + std::max(screening, training);
+  return table_bytes(rows, columns) + std::max(screening, training);
 }
 
 // ------------------------------------------------------------------------------------- objective

@@ -39,7 +39,7 @@ public:
     return unequal_variances_ ? Score{total, 0} : Score{0, total};
   }
 
-  void edge_signs(const Batch<double>&, const double* parameters, Matrix& sign, Run&) override {
+  void edge_signs(const Table&, const double* parameters, Matrix& sign, Run&) override {
     for (std::int64_t e = 0; e < edge_parameters(); ++e)
       sign.data()[e] = (parameters[e] > 0) - (parameters[e] < 0);
   }

@@ -9,6 +9,7 @@ module;
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -43,7 +44,7 @@ public:
 
   void initialize(std::uint64_t seed, T* parameters) const override;
   Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) override;
-  void edge_signs(const Batch<double>& table, const T* parameters, Matrix& sign, Run& run) override;
+  void edge_signs(const Table& table, const T* parameters, Matrix& sign, Run& run) override;
 
 private:
   using Model<T>::shape, Model<T>::causes, Model<T>::edge_parameters;
@@ -151,17 +152,18 @@ Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, 
 // The sign of the mean derivative of an effect's MLP with respect to the cause over the rows. With
 // dz = -1 the derivative with respect to a bias is the sum over the rows of v s (1 - s).
 template <class T>
-void MlpSem<T>::edge_signs(const Batch<double>& table, const T* parameters, Matrix& sign,
-                           Run& run) {
+void MlpSem<T>::edge_signs(const Table& table, const T* parameters, Matrix& sign, Run& run) {
   const std::int64_t m = shape().features, inputs = shape().inputs, k_all = m * hidden_;
   constexpr std::int64_t chunk = 256;
   std::vector<double> slope(static_cast<std::size_t>(k_all));
   std::vector<T> rows(static_cast<std::size_t>(chunk * m));
   const std::vector<T> down(static_cast<std::size_t>(chunk), T(-1));
-  for (std::int64_t start = 0; start < table.rows; start += chunk) {
-    const std::int64_t n = std::min(chunk, table.rows - start);
-    for (std::int64_t j = 0; j < m; ++j)
-      std::copy_n(table.x + j * table.rows + start, n, rows.data() + j * n);
+  for (std::int64_t start = 0; start < table.rows(); start += chunk) {
+    const std::int64_t n = std::min(chunk, table.rows() - start);
+    std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), start);
+    const Matrix values = table.read(numbers, run);
+    std::copy_n(values.data(), values.size(), rows.data());
     units_.resize(static_cast<std::size_t>(n * k_all));
     run.parallel_for(blocks(), [&](std::int64_t number) {
       const Block effects = block({rows.data(), nullptr, n}, number);

@@ -69,7 +69,7 @@ public:
   Score score(const Batch<double>& batch, const double* parameters, double* gradient,
               Run&) override;
 
-  void edge_signs(const Batch<double>&, const double* parameters, Matrix& sign, Run&) override {
+  void edge_signs(const Table&, const double* parameters, Matrix& sign, Run&) override {
     signs_of(parameters, sign);
   }
 
@@ -224,7 +224,7 @@ public:
     return score;
   }
 
-  void edge_signs(const Batch<double>&, const double* parameters, Matrix& sign, Run&) override {
+  void edge_signs(const Table&, const double* parameters, Matrix& sign, Run&) override {
     signs_of(parameters, sign);
   }
 

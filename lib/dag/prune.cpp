@@ -47,8 +47,8 @@ void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
     place[static_cast<std::size_t>(visit[v])] = static_cast<std::int64_t>(v);
   std::vector<Edge> edges; // numbered as visited
   const auto add = [&](std::int64_t from, std::int64_t to, double weight) {
-    edges.push_back({place[static_cast<std::size_t>(from)], place[static_cast<std::size_t>(to)],
-                     weight});
+    edges.push_back(
+        {place[static_cast<std::size_t>(from)], place[static_cast<std::size_t>(to)], weight});
   };
   for (const auto& [from, to] : required) add(from, to, certain);
   const SparseMatrix& weights = dag.weights;
@@ -70,9 +70,9 @@ void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
   dag.n_removed_for_acyclicity = static_cast<std::int64_t>(projection.removed.size());
   dag.effective_threshold = tau;
   if (!dag.graph.edges().empty())
-    dag.effective_threshold = std::fabs(
-        std::ranges::min(dag.graph.edges(), {}, [](const Edge& e) { return std::fabs(e.weight); })
-            .weight);
+    dag.effective_threshold = std::fabs(std::ranges::min(dag.graph.edges(), {}, [](const Edge& e) {
+                                          return std::fabs(e.weight);
+                                        }).weight);
 }
 
 Dag prune(const Dag& dag, double tau) {
@@ -93,9 +93,8 @@ Dag prune(const Dag& dag, double tau) {
   check_finite(dag.weights, "weights");
   for (const Edge& e : dag.required)
     if (std::min(e.from, e.to) < 0 || std::max(e.from, e.to) >= m || e.from == e.to)
-      throw Error(Status::invalid_argument,
-                  message("required has the edge ", e.from, " to ", e.to,
-                          "; ends must differ and lie in [0, ", m, ")"));
+      throw Error(Status::invalid_argument, message("required has the edge ", e.from, " to ", e.to,
+                                                    "; ends must differ and lie in [0, ", m, ")"));
 
   std::vector<std::int64_t> visit = dag.order;
   if (visit.empty()) {

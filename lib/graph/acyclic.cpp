@@ -76,8 +76,8 @@ std::vector<std::int64_t> topological_order(const Digraph& graph) {
 
 bool is_acyclic(const Digraph& graph) { return std::ssize(kahn(graph)) == graph.size(); }
 
-// Tarjan's algorithm with a stack of its own. `low` of a node is the first node, by time of discovery,
-// that is known to be in its component.
+// Tarjan's algorithm with a stack of its own. `low` of a node is the first node, by time of
+// discovery, that is known to be in its component.
 std::vector<std::int64_t> strong_components(const Digraph& graph) {
   const auto n = static_cast<std::size_t>(graph.size());
   std::vector<std::int64_t> component(n, -1), found(n, -1), low(n);

@@ -77,8 +77,8 @@ Estimate estimate(std::int64_t n, std::int64_t m, const Options& options) {
                 (refines(options.dag, cols) ? refinement_seconds(rows, cols, options.dag) : 0) +
                 embedding_seconds(cols, options.embed);
   // The pairwise matrices of Step II, or what is drawn of them; and its points.
-  const bool all_pairs = options.embed.objective != Objective::soft || options.embed.negatives == 0 ||
-                         (options.embed.negatives < 0 && m <= 5000);
+  const bool all_pairs = options.embed.objective != Objective::soft ||
+                         options.embed.negatives == 0 || (options.embed.negatives < 0 && m <= 5000);
   const double negatives = options.embed.negatives < 0 ? 512 : real(options.embed.negatives);
   const double pair_values =
       all_pairs ? 9 * cols * cols : cols * (7 * real(options.embed.positives) + negatives);

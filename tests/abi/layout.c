@@ -38,6 +38,12 @@ int main(void) {
   FIELD(cape_sparse_view, n_rows);
   FIELD(cape_sparse_view, n_cols);
   FIELD(cape_sparse_view, layout);
+  TYPE(cape_row_source);
+  FIELD(cape_row_source, struct_size);
+  FIELD(cape_row_source, n_rows);
+  FIELD(cape_row_source, n_cols);
+  FIELD(cape_row_source, read);
+  FIELD(cape_row_source, ctx);
   TYPE(cape_option_desc);
   FIELD(cape_option_desc, struct_size);
   FIELD(cape_option_desc, key);

@@ -243,6 +243,60 @@ static void sparse_views_agree(void) {
   cape_options_free(o);
 }
 
+/* ctx: the table. */
+static int read_rows(double* out, const int64_t* rows, int64_t n, void* ctx) {
+  const double* x = ctx;
+  for (int j = 0; j < N_COLS; ++j)
+    for (int64_t r = 0; r < n; ++r) *out++ = x[j * N_ROWS + rows[r]];
+  return 0;
+}
+
+static int give_up(double* out, const int64_t* rows, int64_t n, void* ctx) {
+  (void)out, (void)rows, (void)n;
+  return ++*(int*)ctx;
+}
+
+/* A table that is read by rows gives the bits of the table in memory. */
+static void rows_agree(void) {
+  double x[N_ROWS * N_COLS], a[16], b[16];
+  fill_chain(x);
+  const cape_matrix_view table = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  cape_row_source source = {sizeof source, N_ROWS, N_COLS, read_rows, x};
+  cape_options* o = quick_options();
+  cape_prior* prior = NULL;
+  CHECK_OK(cape_prior_new(&prior));
+  const int64_t from = 3, to = 0;
+  CHECK_OK(cape_prior_forbid(prior, &from, &to, 1));
+  cape_dag *first = NULL, *second = NULL, *none = NULL;
+  CHECK_OK(cape_dag_learn_with(&first, &table, prior, o));
+  CHECK_OK(cape_dag_learn_rows(&second, &source, prior, o));
+  CHECK_OK(cape_dag_weights(a, N_COLS, N_COLS, first));
+  CHECK_OK(cape_dag_weights(b, N_COLS, N_COLS, second));
+  CHECK(memcmp(a, b, sizeof a) == 0);
+
+  CHECK_NULL(cape_dag_learn_rows(NULL, &source, prior, o), "out");
+  CHECK_NULL(cape_dag_learn_rows(&none, NULL, prior, o), "source");
+  CHECK_NULL(cape_dag_learn_rows(&none, &source, NULL, o), "prior");
+  CHECK_NULL(cape_dag_learn_rows(&none, &source, prior, NULL), "options");
+  int calls = 0;
+  cape_row_source broken = {sizeof broken, N_ROWS, N_COLS, give_up, &calls};
+  CHECK_ERROR(cape_dag_learn_rows(&none, &broken, prior, o), CAPE_IO, "gave up");
+  CHECK(calls == 1 && none == NULL);
+  broken.read = NULL;
+  CHECK_NULL(cape_dag_learn_rows(&none, &broken, prior, o), "source.read");
+  source.n_rows = -1;
+  CHECK_ERROR(cape_dag_learn_rows(&none, &source, prior, o), CAPE_INVALID_ARGUMENT, "source");
+  source.n_rows = N_ROWS;
+  double weight[N_ROWS];
+  for (int i = 0; i < N_ROWS; ++i) weight[i] = 1;
+  CHECK_OK(cape_prior_row_weights(prior, weight, N_ROWS));
+  CHECK_ERROR(cape_dag_learn_rows(&none, &source, prior, o), CAPE_UNSUPPORTED, "row weights");
+  cape_dag_free(first);
+  cape_dag_free(second);
+  cape_prior_free(prior);
+  cape_options_free(o);
+}
+
 /* For the leak checker. */
 static void hundred_cycles(void) {
   double x[N_ROWS * N_COLS];
@@ -272,6 +326,7 @@ int main(void) {
   inputs_are_not_kept();
   layouts_agree();
   sparse_views_agree();
+  rows_agree();
   hundred_cycles();
   return n_failed != 0;
 }

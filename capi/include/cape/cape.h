@@ -248,6 +248,22 @@ CAPE_API cape_status cape_dag_learn_with(cape_dag** out, const cape_matrix_view*
  * CAPE_INVALID_ARGUMENT for the checkpoint of another table, prior, options or seed. */
 CAPE_API cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
                                          cape_checkpoint* checkpoint, const cape_options* options);
+/* A table that is read in parts, so that it need not fit into memory. read() writes n rows by number
+ * (from 0, in any order) to out, column by column: value (r, j) goes to out[j * n + r]. The same row must
+ * always have the same values. It is called on the thread that made the call and returns 0, or something
+ * else to give up: the call then returns CAPE_IO. */
+typedef struct cape_row_source {
+  size_t struct_size;
+  int64_t n_rows, n_cols;
+  int (*read)(double* out, const int64_t* rows, int64_t n, void* ctx);
+  void* ctx;
+} cape_row_source;
+/* The same fit, to the bit, of a table that is never in memory as a whole, unless the graph is refined:
+ * the rows are read seven or eight times in order, those that candidates are chosen by once more, and those
+ * of every minibatch. Values are finite. CAPE_UNSUPPORTED for a prior with row weights, batches or perturbed
+ * values. */
+CAPE_API cape_status cape_dag_learn_rows(cape_dag** out, const cape_row_source* source, const cape_prior* prior,
+                                         const cape_options* options);
 /* A graph that the caller brings: square, zero diagonal, finite; cycles are allowed, for Step II. */
 CAPE_API cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency);
 CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
