@@ -484,6 +484,52 @@ BOOST_AUTO_TEST_CASE(an_interrupted_embedding_goes_on_and_ends_with_the_same_bit
   }
 }
 
+// One step of Riemannian Adam, from the state in a checkpoint, by the public exponential map and
+// transport. Values: 2 epochs of history, clamps, first and second moments, points (nodes in an
+// order of their own).
+BOOST_AUTO_TEST_CASE(a_step_is_along_the_exponential_map_and_carries_the_moment) {
+  constexpr std::int64_t m = 12, d = 3, n = d + 1, epochs = 2;
+  const Digraph graph = barabasi_albert(m, 2, 13);
+  EmbedOptions o = in(d);
+  o.epochs = epochs;
+  Checkpoint checkpoint;
+  Run run(1, 1);
+  const Embedding before = embed_dag(graph, o, run, checkpoint);
+  checkpoint.epoch = 1;
+  checkpoint.values.erase(checkpoint.values.begin(), checkpoint.values.begin() + 4);
+  const std::vector<double> state(checkpoint.values.begin() + 5, checkpoint.values.end());
+  const Embedding after = embed_dag(graph, o, run, checkpoint);
+  Matrix gradient;
+  embedding_loss(graph, before.hyperboloid, o, &gradient, run);
+  constexpr double rate = 0.1 * (0.02 + 0.98 * 0.5); // half of the cosine
+  for (std::int64_t k = 0; k < m; ++k) {
+    const auto from = state.begin() + m * n + m + k * n;
+    std::vector<double> p(from, from + n);
+    std::int64_t node = 0;
+    while (node < m && before.hyperboloid(node, 1) != p[1]) ++node;
+    BOOST_REQUIRE(node < m);
+    std::vector<double> u(n), momentum(state.begin() + k * n, state.begin() + (k + 1) * n), end(n);
+    for (std::int64_t i = 0; i < n; ++i)
+      u[static_cast<std::size_t>(i)] = (i == 0 ? -1 : 1) * gradient(node, i);
+    lorentz::project_tangent(p, u, u);
+    const double length = lorentz::norm(p, u),
+                 second =
+                     0.999 * state[static_cast<std::size_t>(m * n + k)] + 0.001 * length * length;
+    for (std::size_t i = 0; i < u.size(); ++i) momentum[i] = 0.9 * momentum[i] + 0.1 * u[i];
+    const double scale = rate / (1 - 0.81) / (std::sqrt(second / (1 - 0.999 * 0.999)) + 1e-10);
+    for (std::size_t i = 0; i < u.size(); ++i) u[i] = -scale * momentum[i];
+    BOOST_REQUIRE(lorentz::norm(p, u) < 2); // the longest step
+    lorentz::exp(p, u, end);
+    lorentz::transport(p, end, momentum, momentum);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      BOOST_TEST(std::abs(after.hyperboloid(node, i) - end[at]) <= 1e-12);
+      BOOST_TEST(std::abs(checkpoint.values[9 + static_cast<std::size_t>(k * n + i)] -
+                          momentum[at]) <= 1e-12);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_embedding_is_refused) {
   const Digraph graph = barabasi_albert(20, 2, 12);
   Checkpoint checkpoint;
