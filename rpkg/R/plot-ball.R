@@ -29,18 +29,18 @@ cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour
     colour <- point_colour(x, embedding, colour.by)
     shown <- utils::head(edges, max.edges)
     paths <- ball_paths(shown, ball, embedding@features)
-    if (check_flag(interactive, "interactive")) {
-        return(turning_ball(ball, embedding@features, colour$values, paths))
-    }
-
     reach <- max(0.05, sqrt(rowSums(ball^2)))
     rim <- if (reach > 0.75) 1 else ceiling(20 * 1.05 * reach) / 20
+    if (check_flag(interactive, "interactive")) {
+        return(turning_ball(ball, rim, embedding@features, colour, paths))
+    }
+
     camera <- function(xyz) see_from(xyz / rim, azimuth * pi / 180, elevation * pi / 180)
     points <- data.frame(name = embedding@features, camera(ball), colour = colour$values,
         generality = unname(embedding@generality))
     points <- points[order(points$depth), ] # the nearest last, on top
     named <- points[points$name %in% embedding@features[linked], ]
-    named <- utils::head(named[order(-named$generality), ], labels)
+    names <- place_labels(utils::head(named[order(-named$generality), ], labels), 1)
     plot <- ggplot2::ggplot() + globe(function(xyz) camera(rim * xyz))
     if (NROW(paths) > 0L) {
         drawn <- data.frame(camera(as.matrix(paths[c("x", "y", "z")])), paths[c("edge", "effect")])
@@ -48,14 +48,14 @@ cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour
             colour = .data$effect), drawn, linewidth = 0.4, alpha = 0.6, key_glyph = key_line,
             arrow = grid::arrow(length = grid::unit(1.6, "mm"), type = "closed")) + sign_scale()
     }
-    caption <- c(paste("sphere: |e| =", rim), if (ncol(embedding@poincare) > 3L) paste0("radius: |e| in ", ncol(embedding@poincare),
-        " dimensions; direction: from the three main ones"),
+    caption <- c(paste("sphere: |e| =", rim),
+        if (ncol(embedding@poincare) > 3L) paste0("radius: |e| in ", ncol(embedding@poincare),
+            " dimensions; direction: from the three main ones"),
         if (NROW(edges) > NROW(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"))
-    plot +
+    plot + name_lines(names) +
         ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour, size = .data$depth), points,
             shape = 21, stroke = 0.3) +
-        ggplot2::geom_text(ggplot2::aes(.data$x, .data$y, label = .data$name), named, size = 2.8, vjust = -1,
-            check_overlap = TRUE) +
+        name_labels(names) +
         ggplot2::scale_size_continuous(range = c(0.6, 1.3) * point_size(nrow(points)), guide = "none") +
         colour$scale +
         ggplot2::coord_equal(xlim = c(-1.1, 1.1), ylim = c(-1.1, 1.1)) +
@@ -73,10 +73,16 @@ see_from <- function(xyz, azimuth, elevation) {
     data.frame(x = as.vector(xyz %*% right) * near, y = as.vector(xyz %*% up) * near, depth = depth)
 }
 
-# The outline of the unit sphere, its equator and two meridians; what is behind is fainter.
+# The equator and two meridians of the unit sphere.
+great_circles <- function() {
+    turn <- seq(0, 2 * pi, length.out = 121L)
+    list(cbind(cos(turn), sin(turn), 0), cbind(cos(turn), 0, sin(turn)), cbind(0, cos(turn), sin(turn)))
+}
+
+# The outline of the unit sphere and its great circles; what is behind is fainter.
 globe <- function(camera) {
     turn <- seq(0, 2 * pi, length.out = 121L)
-    circles <- list(cbind(cos(turn), sin(turn), 0), cbind(cos(turn), 0, sin(turn)), cbind(0, cos(turn), sin(turn)))
+    circles <- great_circles()
     lines <- do.call(rbind, lapply(seq_along(circles), function(i) {
         seen <- camera(circles[[i]])
         data.frame(seen, circle = paste(i, cumsum(c(0, diff(seen$depth > 0) != 0))), front = seen$depth > 0)
@@ -123,19 +129,39 @@ ball_geodesic <- function(a, b, n = 24L) {
     t(vapply(seq(0, 1, length.out = n), function(t) mobius_add(a, tanh(t * atanh(r)) * step / r), a))
 }
 
-turning_ball <- function(ball, features, colour, paths) {
+turning_ball <- function(ball, rim, features, colour, paths) {
     if (!requireNamespace("plotly", quietly = TRUE)) {
         cape_error("'interactive' is TRUE, which needs package plotly: install it, or leave it FALSE")
     }
     plot <- plotly::plot_ly()
-    for (e in unique(paths$edge)) {
-        path <- paths[paths$edge == e, ]
-        plot <- plotly::add_trace(plot, x = path$x, y = path$y, z = path$z, type = "scatter3d", mode = "lines",
-            line = list(color = "grey", width = 2), hoverinfo = "none", showlegend = FALSE)
+    lines <- function(xyz, name, colour, width, legend) {
+        plot <<- plotly::add_trace(plot, x = xyz[, 1L], y = xyz[, 2L], z = xyz[, 3L], type = "scatter3d",
+            mode = "lines", name = name, line = list(color = colour, width = width), hoverinfo = "none",
+            showlegend = legend, connectgaps = FALSE)
     }
-    plot <- plotly::add_trace(plot, x = ball[, 1L], y = ball[, 2L], z = ball[, 3L], type = "scatter3d",
-        mode = "markers", text = features, hoverinfo = "text", showlegend = FALSE,
-        marker = list(size = 4, color = as.numeric(colour), colorscale = "Viridis"))
-    axis <- list(range = c(-1, 1), title = "")
+    lines(rim * broken(great_circles()), "sphere", "lightgrey", 1, FALSE)
+    for (sign in intersect(names(sign_colours), as.character(paths$effect))) {
+        of_sign <- paths[paths$effect == sign, ]
+        lines(broken(split(of_sign[c("x", "y", "z")], of_sign$edge)), sign, sign_colours[[sign]], 2, TRUE)
+    }
+    points <- function(chosen, ...) {
+        plotly::add_trace(plot, x = ball[chosen, 1L], y = ball[chosen, 2L], z = ball[chosen, 3L],
+            type = "scatter3d", mode = "markers", hoverinfo = "text",
+            text = paste0(features, "<br>", colour$title, ": ", format(colour$values, digits = 3L))[chosen], ...)
+    }
+    if (is.numeric(colour$values)) {
+        plot <- points(seq_along(features), showlegend = FALSE, marker = list(size = 4, color = colour$values,
+            colorscale = "Viridis", showscale = TRUE, colorbar = list(title = colour$title, len = 0.5)))
+    } else {
+        shades <- grDevices::hcl.colors(nlevels(colour$values), "Dark 3")
+        for (k in seq_len(nlevels(colour$values))) {
+            level <- levels(colour$values)[k]
+            plot <- points(which(colour$values == level), name = level, marker = list(size = 4, color = shades[k]))
+        }
+    }
+    axis <- list(range = c(-rim, rim), title = "")
     plotly::layout(plot, scene = list(xaxis = axis, yaxis = axis, zaxis = axis, aspectmode = "cube"))
 }
+
+# Lines one below the other, with a gap after each.
+broken <- function(lines) do.call(rbind, lapply(lines, function(l) rbind(as.matrix(l), NA)))

@@ -54,9 +54,10 @@ sign_label <- function(sign) {
     factor(c("lowers", "unknown", "raises")[sign + 2], c("raises", "lowers", "unknown"))
 }
 
+sign_colours <- c(raises = "#B2182B", lowers = "#2166AC", unknown = "#737373")
+
 sign_scale <- function() {
-    ggplot2::scale_colour_manual("the cause ... the effect",
-        values = c(raises = "#B2182B", lowers = "#2166AC", unknown = "grey45"), drop = TRUE)
+    ggplot2::scale_colour_manual("the cause ... the effect", values = sign_colours, drop = TRUE)
 }
 
 # A line without the arrow head, which does not fit a legend.
@@ -68,7 +69,8 @@ key_line <- function(data, params, size) {
 bare_theme <- function() {
     ggplot2::theme_minimal(base_size = 10) +
         ggplot2::theme(panel.grid = ggplot2::element_blank(), axis.text = ggplot2::element_blank(),
-            legend.position = "bottom", plot.caption = ggplot2::element_text(colour = "grey40"),
+            legend.position = "bottom", legend.box = "vertical", legend.margin = ggplot2::margin(2, 0, 2, 0),
+            legend.spacing.y = grid::unit(0, "mm"), plot.caption = ggplot2::element_text(colour = "grey40"),
             plot.caption.position = "plot")
 }
 

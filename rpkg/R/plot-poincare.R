@@ -46,13 +46,10 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, co
             arrow = grid::arrow(length = grid::unit(1.6, "mm"), type = "closed")) + sign_scale()
     }
     plot +
-        ggplot2::geom_segment(ggplot2::aes(.data$x, .data$y, xend = .data$label_x,
-            yend = .data$label_y), names, colour = "grey60", linewidth = 0.2) +
+        name_lines(names) +
         ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour), points, shape = 21,
             size = point_size(nrow(points)), stroke = 0.25) +
-        ggplot2::geom_label(ggplot2::aes(.data$label_x, .data$label_y, label = .data$name), names,
-            size = 2.7, label.size = 0, fill = grDevices::adjustcolor("white", 0.85),
-            label.padding = grid::unit(0.4, "mm")) +
+        ring_labels(rim) + name_labels(names) +
         colour$scale +
         ggplot2::coord_equal(xlim = c(-1.15, 1.15) * rim, ylim = c(-1.05, 1.05) * rim) +
         ggplot2::labs(x = NULL, y = NULL, caption = paste(caption, collapse = "; ")) +
@@ -83,14 +80,21 @@ point_colour <- function(x, embedding, colour.by) {
     }
     scale <- if (is.numeric(values)) {
         list(ggplot2::scale_fill_viridis_c(title, option = "C", na.value = "grey85",
-            breaks = function(limits) pretty(limits, 3L)),
-            ggplot2::guides(fill = ggplot2::guide_colourbar(barwidth = grid::unit(32, "mm"),
+            breaks = few_breaks),
+            ggplot2::guides(fill = ggplot2::guide_colourbar(barwidth = grid::unit(40, "mm"),
                 barheight = grid::unit(3, "mm"), order = 1L)))
     } else {
         list(ggplot2::scale_fill_brewer(title, palette = "Set2", na.value = "grey85"),
             ggplot2::guides(fill = ggplot2::guide_legend(override.aes = list(size = 3), order = 1L)))
     }
-    list(values = if (is.numeric(values)) as.numeric(values) else factor(values), scale = scale)
+    list(values = if (is.numeric(values)) as.numeric(values) else factor(values), scale = scale, title = title)
+}
+
+# At most three round numbers within the limits, so that they do not touch each other.
+few_breaks <- function(limits) {
+    breaks <- pretty(limits, 4L)
+    breaks <- breaks[breaks >= limits[1L] & breaks <= limits[2L]]
+    breaks[seq(1L, length(breaks), by = ceiling(length(breaks) / 3L))]
 }
 
 # Rows: name, x, y, generality.
@@ -124,17 +128,36 @@ main_directions <- function(e, linked, dims) {
 # Circles at whole steps of the Euclidean radius, and the rim of the disk.
 rings <- function(rim) {
     turn <- seq(0, 2 * pi, length.out = 181L)
-    radii <- pretty(c(0, rim), 4L)
-    radii <- radii[radii > 0 & radii <= rim + 1e-9]
-    circles <- do.call(rbind, lapply(radii, function(r) {
+    circles <- do.call(rbind, lapply(ring_radii(rim), function(r) {
         data.frame(r = r, x = r * cos(turn), y = r * sin(turn))
     }))
-    list(
-        ggplot2::geom_path(ggplot2::aes(.data$x, .data$y, group = .data$r), circles, colour = "grey85",
-            linewidth = 0.3),
-        ggplot2::annotate("text", x = 0, y = -radii, label = paste0("|e| = ", radii), colour = "grey60",
-            size = 2.6, vjust = -0.4)
-    )
+    ggplot2::geom_path(ggplot2::aes(.data$x, .data$y, group = .data$r), circles, colour = "grey85",
+        linewidth = 0.3)
+}
+
+ring_radii <- function(rim) {
+    radii <- pretty(c(0, rim), 4L)
+    radii[radii > 0 & radii <= rim + 1e-9]
+}
+
+# Above points and edges, which would hide them.
+ring_labels <- function(rim) {
+    radii <- ring_radii(rim)
+    ggplot2::annotate("label", x = 0, y = -radii, label = paste0("|e| = ", radii), colour = "grey45",
+        size = 2.5, label.size = 0, label.padding = grid::unit(0.3, "mm"),
+        fill = grDevices::adjustcolor("white", 0.75))
+}
+
+# Names where place_labels() has put them, and the lines to their points.
+name_lines <- function(names) {
+    ggplot2::geom_segment(ggplot2::aes(.data$x, .data$y, xend = .data$label_x, yend = .data$label_y), names,
+        colour = "grey60", linewidth = 0.2)
+}
+
+name_labels <- function(names) {
+    ggplot2::geom_label(ggplot2::aes(.data$label_x, .data$label_y, label = .data$name), names,
+        size = 2.7, label.size = 0, fill = grDevices::adjustcolor("white", 0.85),
+        label.padding = grid::unit(0.4, "mm"))
 }
 
 # Geodesic from a to b in the disk: move a to the origin, go straight, move back.

@@ -100,6 +100,13 @@ test_that("own graphs come in many forms and give the same embedding", {
     expect_identical(embed(as(as(matrix, "CapeDag"), "igraph")), expected)
     hits <- S4Vectors::SelfHits(c(1, 2, 1), c(2, 3, 4), nnode = 4L, weight = table$weight)
     expect_identical(unname(cape_embedding(embed(hits))), unname(cape_embedding(expected)))
+    expect_identical(embed(Matrix::Matrix(matrix, sparse = TRUE)), expected)
+    paired <- SingleCellExperiment(list(values = matrix(0, 4, 2)))
+    rowPair(paired, "own") <- hits
+    expect_identical(cape_embedding(embed(rowPair(paired, "own"))), cape_embedding(embed(hits)))
+    # Weights and signs stay in the table of edges.
+    expect_identical(as.data.frame(cape_edges(as(matrix, "CapeDag")))[c("from", "to", "weight", "sign")],
+        data.frame(from = c("a", "a", "b"), to = c("d", "b", "c"), weight = c(2, 0.9, -0.5), sign = c(1, 1, -1)))
     # The sign and the scale of weights above 1 do not matter to positions.
     expect_equal(cape_embedding(embed(abs(matrix) / 2)), cape_embedding(expected), tolerance = 1e-12)
     levels <- c("alone", letters[1:4])
@@ -108,6 +115,11 @@ test_that("own graphs come in many forms and give the same embedding", {
     expect_true(all(cape_embedding(with_alone)["alone", ] == 0))
     expect_identical(cape_embedding(with_alone)[letters[1:4], ], cape_embedding(expected))
     expect_identical(nrow(cape_embedding(embed(matrix(0, 1, 1)))), 1L)
+    none <- embed(matrix(0, 3, 3))
+    expect_true(all(is.na(cape_generality(none))) && all(cape_embedding(none) == 0))
+    parts <- embed(data.frame(from = c("a", "c"), to = c("b", "d")))
+    expect_true(all(is.finite(cape_embedding(parts))))
+    expect_true(all(parts@radius[c("a", "c")] < parts@radius[c("b", "d")]))
     expect_error(embed(data.frame(a = 1)), "a table of edges has 'from'")
     expect_error(embed(data.frame(from = NA, to = "b")), "missing ends")
 })

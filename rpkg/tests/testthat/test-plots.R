@@ -56,8 +56,35 @@ test_that("pictures of the embedding colour points, and draw with and without ed
     }
     expect_error(cape_plot_poincare(sce, colour.by = "nothing"), "'colour.by' is 'nothing'")
     expect_error(cape_plot_radius(sce, colour.by = 1:3), "has 3 values")
-    skip_if(requireNamespace("plotly", quietly = TRUE))
-    expect_error(cape_plot_ball(sce, interactive = TRUE), "needs package plotly")
+})
+
+test_that("the ball can be turned where plotly is installed, and says what it needs where it is not", {
+    truth <- cape_simulate_dag(12, seed = 1)
+    embedding <- cape_embed_dag(truth, HyperbolicParam(dims = 3L), seed = 1)
+    if (!requireNamespace("plotly", quietly = TRUE)) {
+        expect_error(cape_plot_ball(embedding, truth, interactive = TRUE), "needs package plotly")
+        skip("plotly is not installed")
+    }
+    traces <- function(...) plotly::plotly_build(cape_plot_ball(embedding, ..., interactive = TRUE))$x$data
+    of_mode <- function(traces, mode) Filter(function(trace) trace$mode == mode, traces)
+    drawn <- traces(truth)
+    markers <- of_mode(drawn, "markers")
+    expect_length(markers, 1L)
+    e <- unname(embedding@poincare)
+    expect_equal(cbind(markers[[1]]$x, markers[[1]]$y, markers[[1]]$z), e, ignore_attr = TRUE)
+    expect_equal(as.numeric(markers[[1]]$marker$color), unname(embedding@generality), ignore_attr = TRUE)
+    # The sphere, and the edges by sign: as many lines as there are edges, with a gap after each.
+    lines <- of_mode(drawn, "lines")
+    edges <- cape_edges(truth)
+    expect_setequal(vapply(lines, `[[`, "", "name"),
+        c("sphere", if (any(edges$sign > 0)) "raises", if (any(edges$sign < 0)) "lowers"))
+    gaps <- vapply(lines, function(line) sum(is.na(as.numeric(line$x))), 0)
+    expect_gte(sum(gaps), nrow(edges))
+    # A trace for every kind; and without edges.
+    kinds <- of_mode(traces(truth, colour.by = rep(c("a", "b"), 6)), "markers")
+    expect_identical(vapply(kinds, `[[`, "", "name"), c("a", "b"))
+    expect_identical(vapply(kinds, function(kind) length(kind$x), 0L), c(6L, 6L))
+    expect_length(of_mode(traces(), "lines"), 1L)
 })
 
 test_that("a geodesic of the ball has the length of its distance, and norms survive flattening", {
