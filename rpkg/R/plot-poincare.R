@@ -94,7 +94,7 @@ point_colour <- function(x, embedding, colour.by) {
 few_breaks <- function(limits) {
     breaks <- pretty(limits, 4L)
     breaks <- breaks[breaks >= limits[1L] & breaks <= limits[2L]]
-    breaks[seq(1L, length(breaks), by = ceiling(length(breaks) / 3L))]
+    breaks[c(TRUE, logical(max(0, ceiling(length(breaks) / 3) - 1)))]
 }
 
 # Rows: name, x, y, generality.
