@@ -44,9 +44,6 @@ std::int64_t constraint_interval(std::int64_t features) {
   return std::max<std::int64_t>(1, features / 64);
 }
 
-// Effects that are one task. Fixed, so that sums do not depend on the threads.
-constexpr std::int64_t block_effects = 32;
-
 // Sums are taken in eight parts, which is fast and, unlike BLAS, the same for any alignment.
 constexpr int lanes = 8;
 

@@ -313,6 +313,10 @@ private:
 
 namespace cape::sem {
 
+/// Effects that are one task of a step. Fixed, so that the bits do not depend on the number of
+/// threads.
+constexpr std::int64_t block_effects = 32;
+
 // Training computes in T, which is double or float. Sums over many rows, weights or edges are
 // double always.
 

@@ -3,6 +3,7 @@
 //   z_j = x_j - c_j - sum_k v_jk sigmoid(sum_i W_ijk x_i + b_jk)
 module;
 #include "internal/arma.hpp"
+#include "simd/column_product.hpp"
 #include "simd/hidden_layer.hpp"
 #include <algorithm>
 #include <cmath>
@@ -17,11 +18,6 @@ module cape.dag;
 
 namespace cape::sem {
 namespace {
-
-// Effects are independent given the batch; a block of them is one task. Fixed, so that the bits do
-// not depend on the number of threads. Effects with candidates of their own have no product in
-// common: each is a task.
-constexpr std::int64_t shared_block = 32;
 
 // The edge weights of a table with many columns start smaller, so that the spectral radius of S at
 // the start does not grow with their number.
@@ -53,17 +49,19 @@ private:
   std::int64_t v_at() const { return edge_parameters(); }
   std::int64_t b_at() const { return v_at() + shape().features * hidden_; }
   std::int64_t c_at() const { return b_at() + shape().features * hidden_; }
-  // Effects first ... first + count - 1 of a block, which see the same inputs (rows x inputs).
+  std::int64_t blocks() const { return (shape().features + block_effects - 1) / block_effects; }
+  // Effects first ... end - 1.
   struct Block {
-    std::int64_t first, count;
-    arma::Mat<T> inputs;
+    std::int64_t first, end;
   };
-  std::int64_t blocks() const {
-    return causes().empty() ? (shape().features + shared_block - 1) / shared_block
-                            : shape().features;
+  Block block(std::int64_t number) const {
+    return {number * block_effects, std::min(shape().features, (number + 1) * block_effects)};
   }
-  Block block(const Batch<T>& batch, std::int64_t number) const;
-  void pre_activate(const Block& block, const T* parameters);
+  void pre_activate(const Batch<T>& batch, const Block& block, const T* parameters);
+  void weight_gradient(const Batch<T>& batch, const Block& block, T* gradient) const;
+  simd::ColumnChoice<T> inputs_of(std::int64_t effect, const Batch<T>& batch) const {
+    return {batch.x, batch.rows, causes().column(effect), shape().inputs};
+  }
 
   std::int64_t hidden_;
   bool unequal_variances_;
@@ -91,40 +89,49 @@ void MlpSem<T>::initialize(std::uint64_t seed, T* parameters) const {
   }
 }
 
+// The units of a block of effects, without biases. All effects see the same inputs, which makes one
+// product, or each sees its own.
 template <class T>
-typename MlpSem<T>::Block MlpSem<T>::block(const Batch<T>& batch, std::int64_t number) const {
-  const std::int64_t m = shape().features, inputs = shape().inputs, n = batch.rows;
+void MlpSem<T>::pre_activate(const Batch<T>& batch, const Block& block, const T* parameters) {
+  const std::int64_t m = shape().features, n = batch.rows, inputs = shape().inputs,
+                     start = block.first * hidden_, columns = block.end * hidden_ - start;
   if (causes().empty()) {
-    const std::int64_t first = number * shared_block;
-    return {first, std::min(shared_block, m - first), borrow(batch.x, n, m)};
+    arma::Mat<T> units = borrow(units_.data() + start * n, n, columns);
+    units = borrow(batch.x, n, m) * borrow(parameters + start * inputs, inputs, columns);
+  } else {
+    for (std::int64_t j = block.first; j < block.end; ++j)
+      simd::column_product(inputs_of(j, batch), parameters + j * hidden_ * inputs, hidden_,
+                           units_.data() + j * hidden_ * n);
   }
-  Block own{number, 1, arma::Mat<T>(static_cast<arma::uword>(n), static_cast<arma::uword>(inputs))};
-  for (std::int64_t c = 0; c < inputs; ++c)
-    std::copy_n(batch.x + causes()(c, number) * n, n,
-                own.inputs.colptr(static_cast<arma::uword>(c)));
-  return own;
 }
 
-// Of the effects of a block, without biases, into units_.
+// From the derivatives with respect to the units.
 template <class T>
-void MlpSem<T>::pre_activate(const Block& block, const T* parameters) {
-  const std::int64_t inputs = shape().inputs, columns = block.count * hidden_;
-  const auto n = static_cast<std::int64_t>(block.inputs.n_rows), start = block.first * hidden_;
-  arma::Mat<T> units = borrow(units_.data() + start * n, n, columns);
-  units = block.inputs * borrow(parameters + start * inputs, inputs, columns);
+void MlpSem<T>::weight_gradient(const Batch<T>& batch, const Block& block, T* gradient) const {
+  const std::int64_t m = shape().features, n = batch.rows, inputs = shape().inputs,
+                     start = block.first * hidden_, columns = block.end * hidden_ - start;
+  if (causes().empty()) {
+    arma::Mat<T> slopes = borrow(gradient + start * inputs, inputs, columns);
+    slopes = borrow(batch.x, n, m).t() * borrow(units_.data() + start * n, n, columns);
+    for (std::int64_t j = block.first; j < block.end; ++j)
+      for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u) gradient[u * m + j] = 0;
+  } else {
+    for (std::int64_t j = block.first; j < block.end; ++j)
+      simd::column_product_transposed(inputs_of(j, batch), units_.data() + j * hidden_ * n, hidden_,
+                                      gradient + j * hidden_ * inputs);
+  }
 }
 
 template <class T>
 Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) {
-  const std::int64_t m = shape().features, inputs = shape().inputs, n = batch.rows;
+  const std::int64_t m = shape().features, n = batch.rows;
   units_.resize(static_cast<std::size_t>(n * m * hidden_));
   residual_.resize(static_cast<std::size_t>(n * m));
 
   run.parallel_for(blocks(), [&](std::int64_t number) {
-    const Block effects = block(batch, number);
-    const std::int64_t first = effects.first, end = first + effects.count;
-    pre_activate(effects, parameters);
-    for (std::int64_t j = first; j < end; ++j) {
+    const Block effects = block(number);
+    pre_activate(batch, effects, parameters);
+    for (std::int64_t j = effects.first; j < effects.end; ++j) {
       const std::int64_t u = j * hidden_;
       const T *v = parameters + v_at() + u, shift = parameters[c_at() + j];
       T* z = residual_.data() + j * n;
@@ -136,12 +143,7 @@ Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, 
       simd::hidden_layer_slopes(units_.data() + u * n, n, hidden_, v, z, gradient + v_at() + u,
                                 gradient + b_at() + u);
     }
-    const std::int64_t columns = effects.count * hidden_, start = first * hidden_;
-    arma::Mat<T> weight_gradient = borrow(gradient + start * inputs, inputs, columns);
-    weight_gradient = effects.inputs.t() * borrow(units_.data() + start * n, n, columns);
-    if (causes().empty())
-      for (std::int64_t j = first; j < end; ++j)
-        for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u) gradient[u * m + j] = 0;
+    weight_gradient(batch, effects, gradient);
   });
 
   double total = 0;
@@ -166,11 +168,11 @@ void MlpSem<T>::edge_signs(const Table& table, const T* parameters, Matrix& sign
     std::copy_n(values.data(), values.size(), rows.data());
     units_.resize(static_cast<std::size_t>(n * k_all));
     run.parallel_for(blocks(), [&](std::int64_t number) {
-      const Block effects = block({rows.data(), nullptr, n}, number);
-      pre_activate(effects, parameters);
+      const Block effects = block(number);
+      pre_activate({rows.data(), nullptr, n}, effects, parameters);
       std::vector<T> z(static_cast<std::size_t>(n)), v_slope(static_cast<std::size_t>(hidden_)),
           bias_slope(v_slope);
-      for (std::int64_t j = effects.first; j < effects.first + effects.count; ++j) {
+      for (std::int64_t j = effects.first; j < effects.end; ++j) {
         const std::int64_t u = j * hidden_;
         const T* v = parameters + v_at() + u;
         T* units = units_.data() + u * n;
