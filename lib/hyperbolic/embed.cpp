@@ -325,6 +325,7 @@ Linked linked_part(const Digraph& graph) {
 
 using ObjectiveFunction = std::function<EmbedEpoch(const Matrix&, Matrix*, std::int64_t, Run&)>;
 
+// The same, whatever the number of the epoch.
 ObjectiveFunction in_every_epoch(EmbeddingObjective objective) {
   return [objective = std::move(objective)](const Matrix& points, Matrix* gradient, std::int64_t,
                                             Run& run) mutable {
@@ -381,7 +382,7 @@ std::uint64_t fit_id(const Digraph& graph, EmbedOptions options, std::uint64_t s
   return hash(text);
 }
 
-// A checkpoint's values: the history, the number of clamps, the points and the moments.
+// A checkpoint's values: the history, the number of clamps, the moments and the points.
 constexpr std::int64_t epoch_values = 4;
 
 std::vector<std::span<double>> state(Descent& descent) {

@@ -160,7 +160,7 @@ Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run)
 /// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
 /// Error(cancelled), or any other, another call goes on after the last whole epoch. The bits of the
 /// result are those of a fit that was not interrupted. Error(invalid_argument) if the checkpoint is
-/// that of another graph, options or seed. Costs 24 M (d+1) bytes more.
+/// that of another graph, options or seed. Costs up to 32 M (d+2) bytes more.
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run,
                     Checkpoint& checkpoint);
 

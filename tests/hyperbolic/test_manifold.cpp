@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 import cape;
 #include "errors.hpp"
@@ -553,6 +554,12 @@ BOOST_AUTO_TEST_CASE(bad_points_are_refused) {
   BOOST_CHECK(fails_with(Status::dim_mismatch, [&] { lorentz::distances(good, narrow, run); }));
   BOOST_CHECK(
       fails_with(Status::invalid_argument, [&] { poincare::distances(outside, outside, run); }));
+  // Values of any size can be read in the message.
+  const Point origin{1, 0, 0};
+  for (const auto& [p0, text] : {std::pair{1e-9, "is 1e-09;"}, std::pair{1e200, "is 1e+200;"}})
+    BOOST_CHECK(fails_with(Status::invalid_argument, text, [&] {
+      lorentz::distance(Point{p0, 0, 0}, origin);
+    }));
   Point p(4);
   BOOST_CHECK(fails_with(Status::invalid_argument, [&] {
     poincare::to_lorentz(Point{1, 0, 0}, p);
