@@ -1,12 +1,16 @@
 // Step I: what an epoch costs beside its matrix products, how it grows, and whole fits; with the
 // bars of docs/performance.md. Ratios are between processor times of one run, taken alternately.
-//   bench_structure [ROW...]    rows: epoch growth threads fits thirty; all of them without one
+//   bench_structure [ROW...]    rows: epoch growth threads fits thirty; all of them without one.
+//   bench_structure memory|wide|widest   peak memory, each in a process of its own; wide and
+//   widest,
+//                                        which take an hour or more, of a fit with candidates
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <sys/resource.h>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -162,23 +166,48 @@ void thirty() {
       time(processor_seconds, [&] { fit(x, 100, cape::Refine::always, 1); }), "<=", 25);
 }
 
+// The high-water mark is that of the process, so that there is one such row in each. What memory
+// goes to does not depend on the number of epochs.
+void peak(std::int64_t nodes, std::int64_t rows, std::int64_t candidates, double bar) {
+  cape::DagOptions options;
+  options.refine = cape::Refine::never;
+  options.candidates = candidates;
+  options.epochs = 1;
+  const cape::Matrix x = table(rows, nodes);
+  cape::Run run;
+  const double seconds = time(processor_seconds, [&] { cape::learn_dag(x, options, run); });
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const double bytes = 1024 * static_cast<double>(usage.ru_maxrss);
+  std::printf("  M = %lld, N = %lld, one epoch: %.0f s\n", static_cast<long long>(nodes),
+              static_cast<long long>(rows), seconds);
+  row("peak memory, GB", bytes / 1e9, "<=", bar);
+  row("learn_dag_memory() over the peak", cape::learn_dag_memory(rows, nodes, options) / bytes,
+      "<=", 1.25);
+}
+
+void memory() { peak(2000, 10000, -1, 3); }
+void wide() { peak(20000, 10000, 64, 8); }
+void widest() { peak(49156, 1000, 64, 8); }
+
 } // namespace
 
 int main(int argc, char** argv) {
   const struct {
     std::string_view name;
     void (*run)();
-  } rows[] = {{"epoch", epoch},
-              {"growth", growth},
-              {"threads", threads},
-              {"fits", fits},
-              {"thirty", thirty}};
+    bool alone = false; ///< only when it is asked for
+  } rows[] = {{"epoch", epoch},     {"growth", growth},      {"threads", threads},
+              {"fits", fits},       {"thirty", thirty},      {"memory", memory, true},
+              {"wide", wide, true}, {"widest", widest, true}};
   const std::vector<std::string_view> wanted(argv + 1, argv + argc);
   for (const std::string_view name : wanted)
     if (std::ranges::none_of(rows, [&](const auto& r) { return r.name == name; })) {
-      std::fprintf(stderr, "no row '%s': epoch, growth, threads, fits, thirty\n", name.data());
+      std::fprintf(stderr,
+                   "no row '%s': epoch, growth, threads, fits, thirty, memory, wide, widest\n",
+                   name.data());
       return 2;
     }
   for (const auto& r : rows)
-    if (wanted.empty() || std::ranges::find(wanted, r.name) != wanted.end()) r.run();
+    if (wanted.empty() ? !r.alone : std::ranges::find(wanted, r.name) != wanted.end()) r.run();
 }
