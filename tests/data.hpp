@@ -24,16 +24,21 @@ inline bool data_missing(const std::string& directory) {
   return true;
 }
 
-/// The rows of a comma-separated file of numbers without a header, plain or gzip-compressed.
-inline std::vector<std::vector<double>> read_numbers(const std::filesystem::path& path) {
+/// A file, plain or gzip-compressed.
+inline std::string read_text(const std::filesystem::path& path) {
   const gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr) throw std::runtime_error("cannot open " + path.string());
   std::string text(1 << 16, '\0'), all;
   for (int n; (n = gzread(file, text.data(), unsigned(text.size()))) > 0;)
     all.append(text, 0, std::size_t(n));
   gzclose(file);
+  return all;
+}
+
+/// The rows of a comma-separated file of numbers without a header, plain or gzip-compressed.
+inline std::vector<std::vector<double>> read_numbers(const std::filesystem::path& path) {
   std::vector<std::vector<double>> rows;
-  std::istringstream lines(all);
+  std::istringstream lines(read_text(path));
   for (std::string line, cell; std::getline(lines, line);) {
     std::istringstream cells(line);
     rows.emplace_back();

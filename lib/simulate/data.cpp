@@ -72,6 +72,21 @@ void add_quadratic(const Effect& effect, Rng rng, Matrix& x) {
     }
 }
 
+void add_indices(const Effect& effect, Rng rng, Matrix& x) {
+  double* y = x.column(effect.node);
+  for (double (*link)(double) : {+[](double v) { return std::tanh(v); },
+                                 +[](double v) { return std::cos(v); },
+                                 +[](double v) { return std::sin(v); }}) {
+    std::vector<double> index(static_cast<std::size_t>(x.rows()));
+    for (const Edge& e : effect.causes) {
+      const double* cause = x.column(e.from);
+      const double weight = signed_uniform(rng, 0.5, 2.0);
+      for (std::size_t i = 0; i < index.size(); ++i) index[i] += weight * cause[i];
+    }
+    for (std::size_t i = 0; i < index.size(); ++i) y[i] += link(index[i]);
+  }
+}
+
 void add_causes(const Effect& effect, Mechanism mechanism, std::uint64_t seed, Matrix& x) {
   if (effect.causes.empty()) return;
   const auto id = [](std::int64_t node) { return static_cast<std::uint64_t>(node); };
@@ -80,6 +95,7 @@ void add_causes(const Effect& effect, Mechanism mechanism, std::uint64_t seed, M
   case Mechanism::linear: return add_linear(effect, x);
   case Mechanism::mlp: return add_mlp(effect, rng, x);
   case Mechanism::quadratic: return add_quadratic(effect, rng, x);
+  case Mechanism::mim: return add_indices(effect, rng, x);
   case Mechanism::gp_additive:
     for (const Edge& e : effect.causes)
       add_gaussian_process(e, Rng(seed, {hash("simulate.process"), id(e.from), id(e.to)}), x);
@@ -111,7 +127,7 @@ void check_bounded(std::int64_t node, const Matrix& x) {
 OptionFields fields(DataOptions& o) {
   return {
       {.name = "simulate.mechanism",
-       .value = choice(o.mechanism, {"linear", "mlp", "gp_additive", "quadratic"}),
+       .value = choice(o.mechanism, {"linear", "mlp", "gp_additive", "quadratic", "mim"}),
        .doc = "How causes act on an effect.",
        .source = "method note, simulator"},
       {.name = "simulate.noise",

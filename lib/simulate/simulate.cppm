@@ -36,8 +36,10 @@ enum class Mechanism : std::int32_t {
           ///< random signs
   gp_additive, ///< x_j = sum_i g_ij(x_i) + noise, g_ij from a Gaussian process (RBF, length 1;
                ///< random Fourier features, 512 of them)
-  quadratic    ///< x_j = sum_{i <= k} c_ik x_i x_k over its causes + noise, |c| in U(0.5, 1) with
+  quadratic,   ///< x_j = sum_{i <= k} c_ik x_i x_k over its causes + noise, |c| in U(0.5, 1) with
                ///< random signs. Every step of a path squares the data: for short paths.
+  mim          ///< multiple index model: x_j = tanh(a'x_pa) + cos(b'x_pa) + sin(c'x_pa) + noise,
+               ///< |weights| in U(0.5, 2) with random signs
 };
 enum class Noise : std::int32_t { gaussian, exponential, gumbel };
 

@@ -40,7 +40,8 @@ cape_simulate_dag <- function(n, model = c("barabasi_albert", "erdos_renyi"), ed
 #' @param dag an acyclic [CapeDag-class], matrix (the row is the cause) or igraph.
 #' @param n number of cells.
 #' @param mechanism `"mlp"`: a random network of the causes; `"linear"`: the weighted sum of the causes;
-#'   `"gp_additive"`: a sum of smooth random functions; `"quadratic"`: a random quadratic form.
+#'   `"gp_additive"`: a sum of smooth random functions; `"quadratic"`: a random quadratic form;
+#'   `"mim"`: tanh, cos and sin of three weighted sums of the causes.
 #' @param noise `"gaussian"`, `"exponential"` or `"gumbel"`.
 #' @param noise.scale its standard deviation (Gaussian) or scale.
 #' @param counts whether to return counts: negative binomial around the data.
@@ -52,14 +53,14 @@ cape_simulate_dag <- function(n, model = c("barabasi_albert", "erdos_renyi"), ed
 #' cape_simulate_data(dag, 4, seed = 2)
 #' cape_simulate_data(dag, 4, counts = TRUE, seed = 2)
 #' @export
-cape_simulate_data <- function(dag, n, mechanism = c("mlp", "linear", "gp_additive", "quadratic"),
+cape_simulate_data <- function(dag, n, mechanism = c("mlp", "linear", "gp_additive", "quadratic", "mim"),
                                noise = c("gaussian", "exponential", "gumbel"), noise.scale = 1,
                                counts = FALSE, mean = 5, dispersion = 0.2, seed = NULL) {
     dag <- as_dag(dag, "dag")
     check_number(n, "n", 1, .Machine$integer.max, integer = TRUE)
     check_flag(counts, "counts")
     values <- list(
-        mechanism = one_of(mechanism, c("mlp", "linear", "gp_additive", "quadratic"), "mechanism"),
+        mechanism = one_of(mechanism, c("mlp", "linear", "gp_additive", "quadratic", "mim"), "mechanism"),
         noise = one_of(noise, c("gaussian", "exponential", "gumbel"), "noise"),
         noise.scale = noise.scale)
     chosen <- c(settings_of("simulate.", values), run_settings(run_seed(seed), 1L))

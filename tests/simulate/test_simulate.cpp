@@ -194,7 +194,8 @@ BOOST_AUTO_TEST_CASE(mlp_is_a_bounded_function_of_the_causes) {
 
 BOOST_AUTO_TEST_CASE(weights_enter_the_linear_mechanism_alone) {
   const Digraph g(2, {{0, 1, 0.5}}), h(2, {{0, 1, -2}});
-  for (const Mechanism m : {Mechanism::mlp, Mechanism::gp_additive, Mechanism::quadratic})
+  for (const Mechanism m :
+       {Mechanism::mlp, Mechanism::gp_additive, Mechanism::quadratic, Mechanism::mim})
     BOOST_TEST((cape::simulate_data(g, 20, {.mechanism = m}, 1) ==
                 cape::simulate_data(h, 20, {.mechanism = m}, 1)));
   BOOST_TEST((cape::simulate_data(g, 20, {.mechanism = Mechanism::linear}, 1) !=
@@ -212,6 +213,23 @@ BOOST_AUTO_TEST_CASE(quadratic_is_a_form_of_the_causes) {
     signs.insert(c < 0);
     for (std::int64_t i = 0; i < 50; ++i)
       BOOST_TEST(std::fabs(x(i, 1) - noise(i, 1) - c * x(i, 0) * x(i, 0)) < 1e-8);
+  }
+  BOOST_TEST(signs.size() == 2u);
+}
+
+// Of a small cause x the effect is tanh ax + cos bx + sin cx = 1 + (a + c) x - b^2 x^2 / 2 + ...
+BOOST_AUTO_TEST_CASE(multiple_index_model_has_the_expansion_of_its_links) {
+  const Digraph g(2, {{0, 1, 1}});
+  const DataOptions o{.mechanism = Mechanism::mim, .noise_scale = 1e-4};
+  std::set<bool> signs;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Matrix x = cape::simulate_data(g, 2, o, seed), noise = noise_of(g, 2, o, seed);
+    double quotient[2];
+    for (std::int64_t i = 0; i < 2; ++i) quotient[i] = (x(i, 1) - noise(i, 1) - 1) / x(i, 0);
+    const double curvature = (quotient[0] - quotient[1]) / (x(0, 0) - x(1, 0));
+    BOOST_TEST((curvature > -2.05 && curvature < -0.1));
+    BOOST_TEST(std::fabs(quotient[0]) < 4.01);
+    signs.insert(quotient[0] < 0);
   }
   BOOST_TEST(signs.size() == 2u);
 }
