@@ -69,8 +69,8 @@ struct Design {
 struct DagOptions {
   Sem sem = Sem::mlp;
   Constraint constraint = Constraint::expm;
-  /// Automatic: always for sem mlp with up to 30 columns that vary, and for sem linear with up to
-  /// 100 unless they are standardized
+  /// Automatic: always for up to 100 columns that vary with sem mlp, and with sem linear unless they
+  /// are standardized
   Refine refine = Refine::automatic;
   bool standardize =
       false; ///< scale columns to unit variance and use the likelihood of unequal variances
@@ -144,6 +144,11 @@ struct Dag {
   std::vector<Edge> collinear;        ///< exactly collinear pairs (weight: their correlation)
   std::vector<std::string> warnings;  ///< sentences for the user
 };
+
+/// Whether learn_dag() refines the graph of that many columns that vary, if no value is missing,
+/// perturbed or weighted. The order of standardized linear relations cannot be learned, so that
+/// there is nothing to refine automatically.
+bool refines(const DagOptions& options, std::int64_t columns);
 
 /// Learn a DAG over the columns of x (N x M, observations x features).
 /// Needs N >= 10 and at least 2 columns that vary, else Error(invalid_argument); values must be

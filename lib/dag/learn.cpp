@@ -20,13 +20,6 @@ namespace {
 
 constexpr std::int64_t min_rows = 10, min_columns = 2;
 
-// Columns up to which refinement is the default. The order of linear relations with unknown
-// variances cannot be learned, so that there is nothing to refine.
-std::int64_t refine_limit(const DagOptions& options) {
-  if (options.sem == Sem::mlp) return 30;
-  return options.sem == Sem::linear && !options.standardize ? 100 : 0;
-}
-
 // ------------------------------------------------------------------------------------------ table
 
 // Infinity always fails, NaN unless it is masked.
@@ -282,9 +275,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
   cut(dag, options.threshold, visit);
 
-  const bool wanted_refinement =
-      options.refine == Refine::always ||
-      (options.refine == Refine::automatic && m <= refine_limit(options));
+  const bool wanted_refinement = refines(options, m);
   if (wanted_refinement && weight.empty()) {
     Matrix strength = unpack(fit.weights, causes);
     for (std::int64_t e = 0; e < strength.size(); ++e)
@@ -301,6 +292,14 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
 }
 
 } // namespace
+
+bool refines(const DagOptions& options, std::int64_t columns) {
+  constexpr std::int64_t limit = 100; // columns: it takes a minute or two there
+  const bool identifiable =
+      options.sem == Sem::mlp || (options.sem == Sem::linear && !options.standardize);
+  return options.refine == Refine::always ||
+         (options.refine == Refine::automatic && identifiable && columns <= limit);
+}
 
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run) {
   return learn_dag(x, {}, {}, options, run);

@@ -26,8 +26,8 @@ OptionFields fields(DagOptions& o) {
   add({.name = "dag.refine",
        .value = choice(o.refine, {"automatic", "never", "always"}),
        .doc = "Decide the edges by held-out regressions along the learned order instead of by the "
-              "threshold. automatic: for sem mlp, up to 30 columns with variance, nothing missing; for "
-              "sem linear, up to 100, not standardized",
+              "threshold. automatic: for up to 100 columns with variance, nothing missing, with sem mlp "
+              "and, if not standardized, linear",
        .source = "docs/method.md"});
   add({.name = "dag.standardize",
        .value = &o.standardize,

@@ -27,11 +27,6 @@ double hidden_units(const DagOptions& options) {
   return options.sem == Sem::linear ? 1 : real(options.hidden);
 }
 
-bool refines(const DagOptions& options, double m) {
-  return options.refine == Refine::always ||
-         (options.refine == Refine::automatic && options.sem == Sem::mlp && m <= 30);
-}
-
 // Of both kinds of association, six times and seven at once, in float.
 double screening_seconds(double n, double m, const DagOptions& options) {
   if (inputs(m, options) == m) return 0;
@@ -51,8 +46,10 @@ double learning_seconds(double n, double m, const DagOptions& options) {
           measures * 20 * m * m * inputs(m, options) * per_measure);
 }
 
-// A column has 10 candidates, made symmetric: about 20 at most. Regressions grow like their number.
+// A column has 10 candidates, made symmetric: about 20 at most. Regressions grow like their number;
+// least squares take seconds.
 double refinement_seconds(double n, double m, const DagOptions& options) {
+  if (!refines(options, static_cast<std::int64_t>(m)) || options.sem == Sem::linear) return 0;
   return per_regression * n * m * std::min(m, 20.0) * real(options.refine_epochs) *
          real(options.refine_hidden);
 }
@@ -74,7 +71,7 @@ Estimate estimate(std::int64_t n, std::int64_t m, const Options& options) {
   Estimate out;
   out.seconds = screening_seconds(rows, cols, options.dag) +
                 learning_seconds(rows, cols, options.dag) +
-                (refines(options.dag, cols) ? refinement_seconds(rows, cols, options.dag) : 0) +
+                refinement_seconds(rows, cols, options.dag) +
                 embedding_seconds(cols, options.embed);
   // The pairwise matrices of Step II, or what is drawn of them; and its points.
   const bool all_pairs = options.embed.objective != Objective::soft ||

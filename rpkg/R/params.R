@@ -57,8 +57,8 @@ one_of <- function(value, choices, name) {
 #'   `"paper"`: one transformation shared by all features, as in the paper, with its scale fixed.
 #'   `"literal"`: the paper's objective word for word, which collapses to the empty graph and is kept
 #'   to show that it does.
-#' @param refine whether the order and the edges are refined by held-out regressions. `NA`: for up to 30
-#'   varying features with `sem = "mlp"`, and for up to 100 with `sem = "linear"` unless standardized.
+#' @param refine whether the order and the edges are refined by held-out regressions. `NA`: for up to 100
+#'   varying features with `sem = "mlp"`, and with `sem = "linear"` unless standardized.
 #' @param standardize scale features to unit variance and let their noise variances differ. Features are
 #'   always centred. Without scaling, the order that raw variances imply is used: right when noise
 #'   variances are alike, misleading when units are arbitrary. The directions of linear relations with

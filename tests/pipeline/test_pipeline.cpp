@@ -92,7 +92,8 @@ BOOST_AUTO_TEST_CASE(a_graph_without_edges_and_a_single_node_are_encoded) {
 }
 
 BOOST_AUTO_TEST_CASE(the_estimate_grows_with_the_data_and_the_work) {
-  const cape::Options options;
+  cape::Options options;
+  options.dag.refine = cape::Refine::never;
   const cape::Estimate base = estimate(10000, 100, options);
   BOOST_TEST(base.bytes > 8.0 * 10000 * 100); // the table alone
   BOOST_TEST(base.seconds > 0);
@@ -106,6 +107,9 @@ BOOST_AUTO_TEST_CASE(the_estimate_grows_with_the_data_and_the_work) {
   cape::Options refined = options;
   refined.dag.refine = cape::Refine::always;
   BOOST_TEST(estimate(10000, 100, refined).seconds > base.seconds);
+  refined.dag.refine = cape::Refine::automatic; // up to 100 columns
+  BOOST_TEST(estimate(10000, 100, refined).seconds > base.seconds);
+  BOOST_TEST(estimate(10000, 101, refined).seconds == estimate(10000, 101, options).seconds);
   BOOST_CHECK_THROW(estimate(-1, 10, options), cape::Error);
   // 10,000 rows of doubles twice, 640 floats per column four times, and what is small beside them.
   cape::Options wide;
