@@ -37,7 +37,7 @@ enum class Missing : std::int32_t {
 enum class Precision : std::int32_t {
   automatic, ///< float32 for sem mlp, else float64
   float64,
-  float32 ///< sem mlp only
+  float32 ///< sem mlp only, else Error(invalid_argument)
 };
 
 /// What is known of the graph before it is learned. Columns are given by their numbers; an empty
@@ -210,7 +210,7 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
 /// are those of a fit that was not interrupted. The checkpoint is the state at the end of the last
 /// epoch that ended with a renewal of dh/dA; what was done after it, and the refinement, is done
 /// again. Error(invalid_argument) if the checkpoint is that of another table, knowledge, options or
-/// seed. Costs three times the memory of the weights.
+/// seed. Holds three doubles for every parameter of the model.
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run, Checkpoint& checkpoint);
 

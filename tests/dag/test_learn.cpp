@@ -532,6 +532,25 @@ BOOST_AUTO_TEST_CASE(refuses_options_out_of_range) {
   BOOST_TEST(refused("dag.h_tolerance", [](DagOptions& o) { o.h_tolerance = -1; }));
   BOOST_TEST(refused("dag.sem", [](DagOptions& o) { o.sem = static_cast<Sem>(9); }));
   BOOST_TEST(refused("dag.refine_hidden", [](DagOptions& o) { o.refine_hidden = 0; }));
+  BOOST_TEST(refused("dag.precision", [](DagOptions& o) {
+    o.sem = Sem::linear;
+    o.precision = cape::Precision::float32;
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(in_float_learns_what_it_learns_in_double) {
+  DagOptions o;
+  o.refine = Refine::never;
+  const Matrix x = simulated(1000, 8, 4);
+  const Dag plain = learn(x, o);
+  o.precision = cape::Precision::float32;
+  BOOST_TEST((learn(x, o).weights == plain.weights)); // the automatic choice
+  o.precision = cape::Precision::float64;
+  const Dag exact = learn(x, o);
+  BOOST_TEST((exact.weights != plain.weights));
+  BOOST_TEST(std::ssize(exact.graph.edges()) == std::ssize(plain.graph.edges()));
+  for (const Edge& e : exact.graph.edges())
+    BOOST_TEST(std::fabs(plain.weights(e.from, e.to) - exact.weights(e.from, e.to)) < 0.01);
 }
 
 BOOST_AUTO_TEST_CASE(describes_every_option) {
