@@ -349,7 +349,7 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
   const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
   const double batch = static_cast<double>(
-      std::max<std::int64_t>(std::min(rows, options.batch_size), 256)); // signs take 256 rows
+      std::min(rows, std::max<std::int64_t>(options.batch_size, 256))); // signs take 256 rows
   // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
   // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
   // result replaces.
