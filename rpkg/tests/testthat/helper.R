@@ -3,7 +3,8 @@ suppressPackageStartupMessages(library(SingleCellExperiment))
 # Quick settings: what is tested here is the R layer, not how well the graph is learned.
 quick_dag <- function(...) {
     given <- list(...)
-    do.call(DagParam, c(given, list(sem = "linear", epochs = 40L)[setdiff(c("sem", "epochs"), names(given))]))
+    quick <- list(sem = "linear", epochs = 40L, refine = FALSE)
+    do.call(DagParam, c(given, quick[setdiff(names(quick), names(given))]))
 }
 quick_embed <- function(...) HyperbolicParam(dims = 4L, epochs = 20L, ...)
 
