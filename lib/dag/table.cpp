@@ -15,6 +15,10 @@ module;
 module cape.dag;
 
 namespace cape::sem {
+// GCC 14 crashes on a member whose imported class it has not completed before.
+static_assert(sizeof(Matrix) > 0 && sizeof(std::vector<double>) > 0 &&
+              sizeof(std::vector<std::int64_t>) > 0);
+
 namespace {
 
 constexpr std::int64_t min_columns = 2;
