@@ -69,6 +69,17 @@ cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_view* factor
   });
 }
 
+cape_status cape_prior_start(cape_prior* prior, const int64_t* from, const int64_t* to,
+                             const double* weight, int64_t n) {
+  return guard([&] {
+    cape_prior& p = object(prior, "prior");
+    const std::vector<int64_t> causes = values(from, n, "from"), effects = values(to, n, "to");
+    const std::vector<double> weights = values(weight, n, "weight");
+    for (std::size_t e = 0; e < causes.size(); ++e)
+      p.knowledge.start.push_back({causes[e], effects[e], weights[e]});
+  });
+}
+
 cape_status cape_prior_row_weights(cape_prior* prior, const double* weight, int64_t n) {
   return guard([&] { object(prior, "prior").design.weight = values(weight, n, "weight"); });
 }

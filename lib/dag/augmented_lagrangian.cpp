@@ -307,8 +307,8 @@ Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const 
 
 template <class T>
 Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lambda,
-                                 const Matrix& factor, const DagOptions& options, Run& run,
-                                 Checkpoint* checkpoint) {
+                                 const Matrix& factor, const std::vector<Edge>& start,
+                                 const DagOptions& options, Run& run, Checkpoint* checkpoint) {
   const std::int64_t m = model.shape().features, n = table.rows();
   const std::int64_t batch_rows = std::min(options.batch_size, n);
   // An epoch is one or more passes over the rows, rounded up to whole batches.
@@ -323,6 +323,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
   std::vector<T> gradient(fit.parameters.size());
   model.initialize(run.seed(), fit.parameters.data());
+  for (const Edge& e : start) model.set_edge(e.from, e.to, e.weight, fit.parameters.data());
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective<T> objective(model, options.constraint);
   Adam<T> adam(fit.parameters.size(), factor, model.shape().channels);
@@ -402,9 +403,11 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
 
 template class Objective<float>;
 template class Objective<double>;
-template Solution<float> augmented_lagrangian(Model<float>&, const Table&, double,
-                                              const Matrix&, const DagOptions&, Run&, Checkpoint*);
-template Solution<double> augmented_lagrangian(Model<double>&, const Table&, double,
-                                               const Matrix&, const DagOptions&, Run&, Checkpoint*);
+template Solution<float> augmented_lagrangian(Model<float>&, const Table&, double, const Matrix&,
+                                              const std::vector<Edge>&, const DagOptions&, Run&,
+                                              Checkpoint*);
+template Solution<double> augmented_lagrangian(Model<double>&, const Table&, double, const Matrix&,
+                                               const std::vector<Edge>&, const DagOptions&, Run&,
+                                               Checkpoint*);
 
 } // namespace cape::sem

@@ -51,6 +51,9 @@ struct Knowledge {
   std::vector<std::int64_t> leaves;     ///< columns without effects
   std::vector<std::int64_t> regulators; ///< only these have effects
   Matrix penalty;                       ///< M x M factors (>= 0, finite) of lambda
+  /// Edges with the weights that the descent starts from, signed, in the units of Dag::weights: those
+  /// of an earlier fit. A hint that saves epochs (docs/method.md), not a constraint
+  std::vector<Edge> start;
 };
 
 /// An intervention: in this row the column was set from outside, so that its own equation does not
@@ -421,6 +424,10 @@ public:
   }
 
   virtual void initialize(std::uint64_t seed, T* parameters) const = 0;
+  /// Give the edge from input c of effect j this weight, in parameters that were initialised.
+  virtual void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const {
+    parameters[j * shape_.inputs + c] = static_cast<T>(weight);
+  }
   /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.
   virtual Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) = 0;
   /// Into sign (inputs x features): -1, 0 or 1, how the effect moves with the cause over the rows.
@@ -525,11 +532,12 @@ struct Solution {
   double h = 0;
 };
 /// factor: inputs x features factors of lambda, infinite where there can be no edge; or empty.
+/// start: edges from input `from` of effect `to`, with the weights that they start from.
 /// checkpoint: null, or where to go on, kept up to date.
 template <class T>
 Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lambda,
-                                 const Matrix& factor, const DagOptions& options, Run& run,
-                                 Checkpoint* checkpoint);
+                                 const Matrix& factor, const std::vector<Edge>& start,
+                                 const DagOptions& options, Run& run, Checkpoint* checkpoint);
 
 /// What is learned of the edges; matrices are inputs x features.
 struct Fit {
@@ -540,7 +548,8 @@ struct Fit {
 };
 /// The model of the options, trained by augmented_lagrangian() in the options' precision.
 Fit train(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
-          const DagOptions& options, Run& run, Checkpoint* checkpoint);
+          const std::vector<Edge>& start, const DagOptions& options, Run& run,
+          Checkpoint* checkpoint);
 
 } // namespace cape::sem
 

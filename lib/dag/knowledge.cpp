@@ -152,6 +152,11 @@ void check(const Knowledge& k, std::int64_t columns) {
   for (const std::int64_t j : k.leaves) check_number(j, columns, "leaves");
   for (const std::int64_t j : k.regulators) check_number(j, columns, "regulators");
   check_penalty(k.penalty, columns);
+  check_edges(k.start, columns, "start");
+  for (const Edge& e : k.start)
+    if (!std::isfinite(e.weight))
+      refuse(message("start has the weight ", e.weight, " for the edge from column ", e.from + 1,
+                     " to column ", e.to + 1, " (counted from 1); it must be finite"));
 }
 
 void check(const Design& design, std::int64_t rows, std::int64_t columns) {

@@ -204,15 +204,42 @@ void check_required(const Dag& dag) {
                         " (counted from 1) has a required edge but no variance");
 }
 
+// The edges to start from, by input and effect: those between features of the table that the effect
+// can have.
+std::vector<Edge> starting_edges(const Knowledge& knowledge, const sem::Table& table,
+                                 const sem::Causes& causes, std::int64_t columns) {
+  std::vector<std::int64_t> feature(static_cast<std::size_t>(columns), -1);
+  for (std::int64_t f = 0; f < table.features(); ++f)
+    feature[static_cast<std::size_t>(table.columns()[static_cast<std::size_t>(f)])] = f;
+  std::vector<Edge> edges;
+  for (const Edge& e : knowledge.start) {
+    const std::int64_t from = feature[static_cast<std::size_t>(e.from)],
+                       to = feature[static_cast<std::size_t>(e.to)];
+    if (from < 0 || to < 0) continue;
+    if (causes.empty()) {
+      edges.push_back({from, to, e.weight});
+      continue;
+    }
+    const std::int64_t *first = causes.column(to), *last = first + causes.rows();
+    if (const std::int64_t* c = std::lower_bound(first, last, from); c != last && *c == from)
+      edges.push_back({c - first, to, e.weight});
+  }
+  return edges;
+}
+
 // Of all that the training depends on.
 std::uint64_t fit_id(const sem::Table& table, const Matrix& weight, const sem::Causes& causes,
-                     const Matrix& factor, DagOptions options, std::uint64_t seed) {
+                     const Matrix& factor, const std::vector<Edge>& start, DagOptions options,
+                     std::uint64_t seed) {
   std::string text = std::to_string(seed) + " " + std::to_string(table.content());
   for (std::int64_t c = 0; c < causes.size(); ++c) text += " " + std::to_string(causes.data()[c]);
   for (const Matrix* m : {&weight, &factor}) {
     const std::span values(m->data(), static_cast<std::size_t>(m->size()));
     text += " " + std::to_string(m->rows()) + " " + std::to_string(hash(values));
   }
+  for (const Edge& e : start)
+    text += " " + std::to_string(e.from) + " " + std::to_string(e.to) + " " +
+            std::to_string(hash(std::span(&e.weight, 1)));
   for (const OptionField& field : fields(options)) text += " " + option_text(field);
   return hash(text);
 }
@@ -261,10 +288,11 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
                        : sem::screen(table.spaced_rows(sem::screened_rows(n, m), run), known,
                                      inputs, run);
   const Matrix factor = pack(known, causes, inputs, m);
+  const std::vector<Edge> start = starting_edges(knowledge, table, causes, source.columns);
   if (checkpoint)
-    checkpoint->claim(fit_id(table, weight, causes, factor, options, run.seed()),
+    checkpoint->claim(fit_id(table, weight, causes, factor, start, options, run.seed()),
                       "table, knowledge, options or seed");
-  sem::Fit fit = sem::train(table, causes, dag.lambda, factor, options, run, checkpoint);
+  sem::Fit fit = sem::train(table, causes, dag.lambda, factor, start, options, run, checkpoint);
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= options.h_tolerance;

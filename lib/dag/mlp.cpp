@@ -39,6 +39,7 @@ public:
         unequal_variances_(unequal_variances), part_(static_cast<std::size_t>(shape.features)) {}
 
   void initialize(std::uint64_t seed, T* parameters) const override;
+  void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const override;
   Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) override;
   void edge_signs(const Table& table, const T* parameters, Matrix& sign, Run& run) override;
 
@@ -87,6 +88,15 @@ void MlpSem<T>::initialize(std::uint64_t seed, T* parameters) const {
     }
     parameters[c_at() + j] = 0;
   }
+}
+
+// In equal parts to all units, so that each moves the effect in the direction of the weight.
+template <class T>
+void MlpSem<T>::set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const {
+  const double part = weight / std::sqrt(static_cast<double>(hidden_));
+  for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u)
+    parameters[u * shape().inputs + c] =
+        static_cast<T>(std::copysign(part, part * static_cast<double>(parameters[v_at() + u])));
 }
 
 // The units of a block of effects, without biases. All effects see the same inputs, which makes one

@@ -34,10 +34,11 @@ Matrix adjacency(const Shape& shape, const std::vector<T>& parameters) {
 
 template <class T>
 Fit train_in(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
-             const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+             const std::vector<Edge>& start, const DagOptions& options, Run& run,
+             Checkpoint* checkpoint) {
   const std::unique_ptr<Model<T>> model = make_model<T>(table.features(), causes, options);
   Solution<T> solution =
-      augmented_lagrangian(*model, table, lambda, factor, options, run, checkpoint);
+      augmented_lagrangian(*model, table, lambda, factor, start, options, run, checkpoint);
   Fit fit{adjacency(model->shape(), solution.parameters),
           Matrix(model->shape().inputs, table.features()), std::move(solution.history), solution.h};
   model->edge_signs(table, solution.parameters.data(), fit.sign, run);
@@ -76,9 +77,10 @@ std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
 }
 
 Fit train(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
-          const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+          const std::vector<Edge>& start, const DagOptions& options, Run& run,
+          Checkpoint* checkpoint) {
   const auto learn = in_float(options) ? train_in<float> : train_in<double>;
-  return learn(table, causes, lambda, factor, options, run, checkpoint);
+  return learn(table, causes, lambda, factor, start, options, run, checkpoint);
 }
 
 template <class T>

@@ -14,6 +14,10 @@
 #' @param regulators the only features that have effects, transcription factors for instance.
 #' @param penalty a matrix of factors of `lambda` (row: cause) with feature names: 2 makes an edge twice as
 #'   dear, 0 free. Edges that it does not name have 1.
+#' @param start an earlier graph ([CapeDag-class], [CapeFit-class], or a SingleCellExperiment from
+#'   [cape_fit()]) whose edges and weights the fit starts from. A hint, not a constraint: it saves some
+#'   epochs where there are few (`DagParam(epochs = )`), and does no better than a new fit with all of
+#'   them.
 #' @return An object of class `CapeKnowledge`.
 #' @examples
 #' known <- cape_knowledge(forbidden = data.frame(from = "gene3", to = "gene1"),
@@ -24,12 +28,12 @@
 #' cape_weights(dag, pruned = FALSE)["gene3", "gene1"]
 #' @export
 cape_knowledge <- function(required = NULL, forbidden = NULL, tiers = NULL, roots = NULL,
-                           leaves = NULL, regulators = NULL, penalty = NULL) {
+                           leaves = NULL, regulators = NULL, penalty = NULL, start = NULL) {
     new("CapeKnowledge", values = list(
         required = as_ends(required, "required"), forbidden = as_ends(forbidden, "forbidden"),
         tiers = as_tiers(tiers), roots = as_names(roots, "roots"),
         leaves = as_names(leaves, "leaves"), regulators = as_names(regulators, "regulators"),
-        penalty = as_penalty(penalty)))
+        penalty = as_penalty(penalty), start = as_start(start)))
 }
 
 #' @rdname cape_knowledge
@@ -42,6 +46,8 @@ setMethod("show", "CapeKnowledge", function(object) {
         value <- known[[name]]
         cat("  ", name, ": ", if (is.matrix(value) && is.character(value)) {
             some_of(paste(value[, 1L], "->", value[, 2L]))
+        } else if (is.data.frame(value)) {
+            count_of(nrow(value), "edge")
         } else if (is.matrix(value)) {
             paste(nrow(value), "x", ncol(value), "factors")
         } else if (is.null(names(value))) {
@@ -114,6 +120,17 @@ as_penalty <- function(x) {
     x
 }
 
+as_start <- function(x) {
+    if (is.null(x)) {
+        return(data.frame())
+    }
+    if (!is(x, "CapeDag") && !is(x, "CapeFit") && !is(x, "SummarizedExperiment")) {
+        cape_error("'start' is ", one_line(x), "; it must be a CapeDag, a CapeFit, or a SingleCellExperiment ",
+            "from cape_fit()")
+    }
+    as.data.frame(cape_edges(x))[c("from", "to", "weight")]
+}
+
 # For the core -------------------------------------------------------------------------------------
 
 # What is known, as numbers of the features used and of the cells. `all` are the features of x.
@@ -124,7 +141,7 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
     }
     known <- if (is.null(knowledge)) cape_knowledge()@values else knowledge@values
     named <- c(known$required, known$forbidden, names(known$tiers), known$roots, known$leaves,
-        known$regulators, unlist(dimnames(known$penalty)))
+        known$regulators, unlist(dimnames(known$penalty)), known$start$from, known$start$to)
     strange <- setdiff(named, c(features, all))
     if (length(strange) > 0L) {
         cape_error("'knowledge' names ", count_of(length(strange), "feature"), " that 'x' does not have: ",
@@ -159,9 +176,11 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
         tiers <- unname(known$tiers[features])
         tiers[is.na(tiers)] <- -1L
     }
+    start <- known$start[known$start$from %in% features & known$start$to %in% features, ]
+    start <- list(from = numbers(start$from), to = numbers(start$to), weight = as.numeric(start$weight))
     c(list(required = ends(known$required), forbidden = ends(known$forbidden), tiers = tiers,
         roots = numbers(known$roots), leaves = numbers(known$leaves),
-        regulators = numbers(known$regulators), penalty = penalty),
+        regulators = numbers(known$regulators), penalty = penalty, start = start),
         batch = list(batch_numbers(per_cell(x, batch, "batch"))),
         weights = list(as_cell_weights(per_cell(x, cell.weights, "cell.weights"))),
         perturbed = list(perturbed_values(x, perturbation, features, all)))

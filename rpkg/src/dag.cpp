@@ -115,6 +115,10 @@ void capeomics::make_prior(Prior &out, const Rcpp::List &known) {
     const cape_matrix_view factor = view(penalty);
     check(cape_prior_penalty(prior, &factor));
   }
+  const Rcpp::List start = known["start"];
+  const std::vector<int64_t> from = zero_based(start["from"]), to = zero_based(start["to"]);
+  const Rcpp::NumericVector weight = start["weight"];
+  check(cape_prior_start(prior, from.data(), to.data(), weight.begin(), weight.size()));
 }
 
 // assay: features x cells.

@@ -29,6 +29,13 @@ static void knowledge_holds(void) {
   cape_dag_free(pruned);
   cape_dag_free(dag);
 
+  /* A start is a hint: what holds still holds. */
+  const double strength[] = {-0.8};
+  CHECK_OK(cape_prior_start(prior, first, second, strength, 1));
+  CHECK_OK(cape_dag_learn_with(&dag, &view, prior, options));
+  CHECK(has_edge(dag, N_COLS - 1, 0) && !has_edge(dag, 0, 1));
+  cape_dag_free(dag);
+
   cape_result* result = NULL;
   const cape_dag* of_fit = NULL;
   CHECK_OK(cape_fit_with(&result, &view, prior, options));
@@ -114,6 +121,8 @@ static void errors_are_named(void) {
   CHECK_NULL(cape_prior_regulators(NULL, one, 1), "prior");
   CHECK_NULL(cape_prior_penalty(prior, NULL), "factor");
   CHECK_NULL(cape_prior_row_weights(prior, NULL, 1), "weight");
+  CHECK_NULL(cape_prior_start(NULL, one, far, weight, 1), "prior");
+  CHECK_NULL(cape_prior_start(prior, one, far, NULL, 1), "weight");
   CHECK_NULL(cape_prior_batches(NULL, one, 1), "prior");
   CHECK_NULL(cape_prior_perturb(prior, one, NULL, 1), "column");
   CHECK_STATUS(cape_prior_roots(prior, one, -1), CAPE_INVALID_ARGUMENT);
@@ -126,6 +135,8 @@ static void errors_are_named(void) {
   CHECK_OK(cape_prior_row_weights(prior, weight, 1));
   CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_DIM_MISMATCH, "weight has 1 values");
   CHECK_OK(cape_prior_row_weights(prior, NULL, 0));
+  CHECK_OK(cape_prior_start(prior, one, far, weight, 1));
+  CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_INVALID_ARGUMENT, "start has the number");
   CHECK_OK(cape_prior_require(prior, one, far, 1));
   CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_INVALID_ARGUMENT, "required has the number");
   cape_prior_free(prior);

@@ -112,6 +112,37 @@ BOOST_AUTO_TEST_CASE(excluded_edges_have_no_weight_and_all_others_may) {
   check_only(regulators, [](auto i, auto) { return i == 1 || i == 3; });
 }
 
+// With a learning rate of next to nothing the weights stay where they start.
+BOOST_AUTO_TEST_CASE(the_descent_starts_from_the_edges_of_an_earlier_fit) {
+  const Matrix x = chain(200, 6, 5);
+  Knowledge k;
+  k.start = {{0, 1, 0.7}, {4, 2, -1.25}};
+  for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper})
+    for (const std::int64_t candidates : {-1, 4}) {
+      if (candidates > 0 && sem != Sem::mlp) continue;
+      DagOptions options = quick(sem, 1);
+      options.learning_rate = 1e-9;
+      options.lambda = 0;
+      options.candidates = candidates;
+      if (candidates > 0) k.required = {{0, 1, 1}, {4, 2, 1}}; // so that they are candidates
+      const Dag dag = learn(x, k, {}, options);
+      BOOST_TEST(std::fabs(dag.weights(0, 1)) == 0.7, boost::test_tools::tolerance(1e-6));
+      BOOST_TEST(std::fabs(dag.weights(4, 2)) == 1.25, boost::test_tools::tolerance(1e-6));
+      BOOST_TEST(dag.sign(0, 1) == 1);
+      BOOST_TEST(dag.sign(4, 2) == -1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(few_epochs_from_an_earlier_fit_end_nearer_to_it) {
+  const Matrix x = chain(500, 5, 6);
+  const Dag full = learn(x, {}, {}, quick(Sem::linear, 100));
+  Knowledge k;
+  k.start = full.graph.edges();
+  const Dag cold = learn(x, {}, {}, quick(Sem::linear, 1)), warm = learn(x, k, {}, quick(Sem::linear, 1));
+  BOOST_TEST(largest_difference(warm.weights, full.weights) <
+             largest_difference(cold.weights, full.weights));
+}
+
 BOOST_AUTO_TEST_CASE(the_direction_follows_what_is_known) {
   const Matrix x = chain(500, 3, 3);
   const Dag free = learn(x, {}, {}, quick(Sem::linear, 100));
@@ -207,6 +238,11 @@ BOOST_AUTO_TEST_CASE(contradictions_are_named) {
   BOOST_TEST(refuses(bad, "penalty is -2 at row 2, column 1", k));
   k.penalty(1, 0) = not_a_number;
   BOOST_TEST(refuses(bad, "it must be finite and not negative", k));
+  k = {};
+  k.start = {{0, 1, not_a_number}};
+  BOOST_TEST(refuses(bad, "start has the weight nan for the edge from column 1 to column 2", k));
+  k.start = {{2, 2, 1}};
+  BOOST_TEST(refuses(bad, "start has an edge from column 2 to itself", k));
   Matrix constant = x;
   std::fill_n(constant.column(2), 50, 4.0);
   k = {};

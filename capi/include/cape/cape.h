@@ -209,6 +209,10 @@ CAPE_API cape_status cape_prior_leaves(cape_prior* prior, const int64_t* column,
 CAPE_API cape_status cape_prior_regulators(cape_prior* prior, const int64_t* column, int64_t n);
 /* Factors of dag.lambda for every edge (row: cause), finite and not negative. */
 CAPE_API cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_view* factor);
+/* Edges and the weights (finite, signed) that the descent starts from: those of an earlier fit. A hint that
+ * saves epochs, not a constraint. Calls add up. */
+CAPE_API cape_status cape_prior_start(cape_prior* prior, const int64_t* from, const int64_t* to, const double* weight,
+                                      int64_t n);
 /* The weight of every row in the loss (finite, not negative; at least 10 are positive). */
 CAPE_API cape_status cape_prior_row_weights(cape_prior* prior, const double* weight, int64_t n);
 /* The batch of every row: columns are centred within each. A batch has at least 2 rows. */

@@ -91,6 +91,20 @@ test_that("cells of weight 0 are not there", {
     expect_error(learn(x, cell.weights = rep(-1, 100)), "'cell.weights' must be finite numbers that are not negative")
 })
 
+test_that("a fit starts from an earlier graph, and from its edges among the features used", {
+    x <- chain()
+    earlier <- cape_learn_dag(x, linear(), seed = 1)
+    short <- function(...) {
+        cape_weights(suppressWarnings(cape_learn_dag(x, DagParam(sem = "linear", epochs = 1L), seed = 1, ...)),
+            pruned = FALSE, sparse = FALSE)
+    }
+    away <- function(w) max(abs(w - cape_weights(earlier, pruned = FALSE, sparse = FALSE)))
+    expect_lt(away(short(knowledge = cape_knowledge(start = earlier))), away(short()))
+    expect_message(learn(x, subset.row = 1:3, knowledge = cape_knowledge(start = earlier)), "left out: 'gene4'")
+    expect_output(print(cape_knowledge(start = earlier)), "start: [0-9]+ edges?")
+    expect_error(cape_knowledge(start = "a"), "'start' is \"a\"; it must be a CapeDag")
+})
+
 test_that("wrong knowledge is named", {
     x <- chain()
     expect_error(learn(x, knowledge = "gene1"), "'knowledge' is \"gene1\"; make it with cape_knowledge")
