@@ -7,11 +7,12 @@ module cape.pipeline;
 namespace cape {
 namespace {
 
-// Seconds per unit of work on one core of a present server CPU with AVX-512, fitted to timed runs.
+// Seconds per unit of work on one core of a present server CPU with AVX-512, fitted to timed runs;
+// in double, and half of it in float.
 constexpr double per_product = 1.0 / 60e9; // a floating point operation in a minibatch's products
 constexpr double per_measure = 1.0 / 40e9; // the same in the M x M products of h and its gradient
 constexpr double per_sigmoid = 2e-9;       // a hidden unit, forward and backward
-constexpr double per_regression = 1e-9;    // a row, hidden unit and candidate, over all regressions
+constexpr double per_regression = 1.4e-9;  // a row, hidden unit and candidate, over all regressions
 constexpr double per_pair = 2e-9;          // a pair of nodes, besides its inner products
 constexpr double per_coordinate = 1.5e-8;  // a step of the Riemannian optimiser
 
@@ -41,16 +42,17 @@ double learning_seconds(double n, double m, const DagOptions& options) {
   const double steps = std::max(n / rows, std::clamp(3600 / std::max(m, 1.0), 15.0, 120.0));
   const double units = rows * m * hidden_units(options);
   const double measures = 1 / std::max(1.0, std::floor(m / 64));
-  return real(options.epochs) * steps *
+  const bool in_float = options.sem == Sem::mlp && options.precision != Precision::float64;
+  return (in_float ? 0.5 : 1) * real(options.epochs) * steps *
          (units * inputs(m, options) * 4 * per_product + units * per_sigmoid +
           measures * 20 * m * m * inputs(m, options) * per_measure);
 }
 
-// A column has 10 candidates, made symmetric: about 20 at most. Regressions grow like their number;
-// least squares take seconds.
+// A column has 10 candidates, made symmetric: some 20, and more in hubs, whose elimination takes the
+// square of their number. Least squares take seconds.
 double refinement_seconds(double n, double m, const DagOptions& options) {
   if (!refines(options, static_cast<std::int64_t>(m)) || options.sem == Sem::linear) return 0;
-  return per_regression * n * m * std::min(m, 20.0) * real(options.refine_epochs) *
+  return per_regression * n * m * std::min(m, 40.0) * real(options.refine_epochs) *
          real(options.refine_hidden);
 }
 

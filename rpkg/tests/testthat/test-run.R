@@ -31,7 +31,7 @@ test_that("E3: Ctrl-C stops a fit within 2 s as an interrupt, and the next fit w
     skip_on_os("windows")
     mark <- tempfile()
     code <- c(
-        "x <- matrix(sin((1:4e5)^1.5), 100)",
+        "x <- matrix(sin((1:2e6)^1.5), 100)",
         "small <- x[1:3, 1:50]",
         "memory <- function() { gc(); as.numeric(sub(' kB', '', sub('VmRSS: *\\t*', '', grep('VmRSS', readLines('/proc/self/status'), value = TRUE)))) }",
         sprintf("mark <- %s", deparse(mark)),
@@ -43,7 +43,8 @@ test_that("E3: Ctrl-C stops a fit within 2 s as an interrupt, and the next fit w
         "  if (i <= 10) base <- max(memory(), if (i > 1) base)", # fits stopped early need less
         "  cat(got, late < 2, is(fit, 'CapeFit'), '\\n')",
         "}",
-        "cat(memory() - base < 50000, '\\n')")
+        # Ten fits that were kept would have 300 MB and more; what R holds varies by some 100.
+        "cat(memory() - base < 200000, '\\n')")
     out <- run_child(code, stderr = FALSE)
     expect_identical(trimws(out), c(rep("interrupt TRUE TRUE", 20), "TRUE"))
 })
