@@ -169,6 +169,20 @@ OptionFields fields(EmbedOptions& o) {
        .open_min = true,
        .doc = "Points are held within this distance of the origin",
        .source = "not in the paper: keeps distances within range"},
+      {.name = "embed.start",
+       .value = choice(o.start, {"automatic", "scaling", "random"}),
+       .doc = "Where the descent starts: classical scaling of the distances in the graph (among "
+              "landmarks where negatives are drawn), or at random about the origin; automatic: "
+              "scaling (soft), random (others)",
+       .source = "docs/method.md, section 3"},
+      {.name = "embed.burn_in",
+       .value = &o.burn_in,
+       .min = 0,
+       .max = 1e7,
+       .automatic = true,
+       .doc = "Epochs at the beginning with a tenth of the learning rate; automatic: 10 for rsgd, "
+              "else 0",
+       .source = "M. Nickel and D. Kiela, NeurIPS 2017, section 3.1"},
   };
 }
 
@@ -193,6 +207,8 @@ EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
     throw Error(Status::invalid_argument, message("embed.negatives is ", o.negatives,
                                                   "; it must be 0 unless embed.objective is soft"));
   if (o.epochs == -1) o.epochs = soft ? 500 : 1000;
+  if (o.start == Start::automatic) o.start = soft ? Start::scaling : Start::random;
+  if (o.burn_in == -1) o.burn_in = o.optimizer == Optimizer::rsgd ? 10 : 0;
   if (o.negatives > 0) o.tolerance = 0; // a plateau cannot be told from the noise of the draws
   if (std::isnan(o.learning_rate)) {
     o.learning_rate = soft ? 0.1 : 0.01;
@@ -235,23 +251,25 @@ bool settled_down(const std::vector<EmbedEpoch>& history) {
   return std::abs(last - before) <= 1e-3 * std::abs(last);
 }
 
-// The learning rate: a cosine from the first to 2 % of it, and less after every plateau
-// (EmbedOptions::tolerance), so that steps that are too long do not pass for the end.
+// The learning rate: a cosine from the first to 2 % of it, less while burning in, and less after
+// every plateau (EmbedOptions::tolerance), so that steps that are too long do not pass for the end.
 class Schedule {
 public:
   explicit Schedule(const EmbedOptions& options) : options_(options) {}
 
   double rate() const {
     const double done = static_cast<double>(epoch_) / static_cast<double>(options_.epochs);
-    return cut_ * options_.learning_rate *
+    const double part = epoch_ < options_.burn_in ? 0.1 : cut_;
+    return part * options_.learning_rate *
            (last + (1 - last) * 0.5 * (1 + std::cos(std::numbers::pi * done)));
   }
 
   /// After an epoch with this loss: whether the descent is at its end before its last epoch.
   bool stops(double loss) {
-    if (epoch_ == 0) first_ = loss;
+    if (epoch_++ == 0) first_ = loss;
+    if (epoch_ <= options_.burn_in) return false; // short steps are no plateau
     sum_ += loss / window;
-    if (++epoch_ % window != 0) return false;
+    if ((epoch_ - options_.burn_in) % window != 0) return false;
     const double before = std::exchange(mean_, std::exchange(sum_, 0.0));
     const double tolerated = options_.tolerance * std::max(first_ - mean_, 0.0);
     if (options_.tolerance == 0 || before - mean_ >= tolerated) return false;

@@ -80,6 +80,13 @@ enum class Optimizer : std::int32_t { radam, rsgd };
 /// the origin of the hyperboloid, so that radii stay and results have the same form.
 enum class Space : std::int32_t { hyperbolic, euclidean };
 
+/// Where the descent starts.
+enum class Start : std::int32_t {
+  automatic,
+  scaling, ///< classical scaling of the distances in the graph, among landmarks if they are many
+  random   ///< normal with standard deviation 0.1, about the origin
+};
+
 /// NaN and -1 mean automatic. fields() has the ranges, the meanings and the sources.
 struct EmbedOptions {
   std::int64_t dims = 64; ///< d; the transformer's feature dimension is 2d
@@ -113,6 +120,9 @@ struct EmbedOptions {
   std::int64_t negatives = -1;
   std::int64_t positives = 64; ///< targets of a node where negatives are drawn
   double max_radius = 16.0;    ///< points are kept within this distance of the origin
+  Start start = Start::automatic; ///< automatic: scaling for the soft objective, else random
+  /// Epochs at the beginning with a tenth of the learning rate; automatic: 10 for rsgd, else 0
+  std::int64_t burn_in = -1;
 };
 OptionFields fields(EmbedOptions& options);
 
@@ -338,8 +348,9 @@ private:
   std::vector<double> second_;
 };
 
-/// Points ((d+1) x M) for the descent to start from: by classical scaling of all distances (as for
-/// the objective), or of those from some landmarks, among which the others are placed.
+/// Points ((d+1) x M) for the descent to start from: at random, or by classical scaling of all
+/// distances (as for the objective), or of those from some landmarks, among which the others are
+/// placed.
 Matrix landmark_start(const Digraph& graph, const EmbedOptions& options, Run& run);
 Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64_t nodes, Run& run);
 

@@ -142,6 +142,10 @@ Matrix around_origin(Matrix y, double noise, const EmbedOptions& options, Run& r
   return points;
 }
 
+Matrix random_start(std::int64_t nodes, const EmbedOptions& options, Run& run) {
+  return around_origin(Matrix(options.dims, nodes), 0.1, options, run);
+}
+
 // Landmark scaling (V. de Silva and J. B. Tenenbaum, 2004): of squared distances delta to the
 // landmarks, less their means over the landmarks, the coordinates are -1/2 of the products with the
 // landmarks' coordinates over their squared lengths.
@@ -175,13 +179,14 @@ void place_among_landmarks(const Matrix& distances, const Matrix& landmarks, dou
 
 Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64_t nodes,
                        Run& run) {
-  const bool soft = options.objective == Objective::soft;
+  if (options.start == Start::random) return random_start(nodes, options, run);
   Matrix y(options.dims, nodes);
-  if (soft) scale_classically(std::move(distances), start_scale(options), y, run);
-  return around_origin(std::move(y), soft ? 1e-3 : 0.1, options, run);
+  scale_classically(std::move(distances), start_scale(options), y, run);
+  return around_origin(std::move(y), 1e-3, options, run);
 }
 
 Matrix landmark_start(const Digraph& graph, const EmbedOptions& options, Run& run) {
+  if (options.start == Start::random) return random_start(graph.size(), options, run);
   std::vector<std::int64_t> sources =
       Rng(run.seed(), {hash("embed.landmarks")}).permutation(graph.size());
   sources.resize(static_cast<std::size_t>(std::min(direct_size, graph.size())));

@@ -151,6 +151,10 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #'   pairs count; `NA`: 0 up to 5000 features, else 512.
 #' @param positives where negatives are drawn: how many nearest features count exactly.
 #' @param max.radius points are kept within this distance of the origin.
+#' @param start where the descent starts: `"scaling"`, classical scaling of the distances in the graph
+#'   (among landmarks where negatives are drawn), or `"random"`, about the origin. `"automatic"`:
+#'   `"scaling"` for `"soft"`, else `"random"`.
+#' @param burn.in epochs at the beginning with a tenth of the step size; `NA`: 10 for `"rsgd"`, else 0.
 #' @return An object of class `HyperbolicParam`.
 #' @seealso [cape_embed_dag()], [cape_fit()]
 #' @examples
@@ -163,7 +167,8 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
                             rank.temperature = 0.01, level.weight = 1, level.spread = NA_real_,
                             generality.weight = NA_real_, restart = 0.15,
                             k.hop = 2L, epochs = NA_integer_, tolerance = 1e-3, learning.rate = NA_real_,
-                            negatives = NA_integer_, positives = 64L, max.radius = 16) {
+                            negatives = NA_integer_, positives = 64L, max.radius = 16,
+                            start = c("automatic", "scaling", "random"), burn.in = NA_integer_) {
     new_param("HyperbolicParam", list(
         dims = dims,
         objective = one_of(objective, c("soft", "literal", "effect", "symmetric"), "objective"),
@@ -176,7 +181,9 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
         epochs = if (is.logical(epochs) && is.na(epochs)) NA_integer_ else epochs,
         tolerance = tolerance, learning.rate = learning.rate,
         negatives = if (is.logical(negatives) && is.na(negatives)) NA_integer_ else negatives,
-        positives = positives, max.radius = max.radius
+        positives = positives, max.radius = max.radius,
+        start = one_of(start, c("automatic", "scaling", "random"), "start"),
+        burn.in = if (is.logical(burn.in) && is.na(burn.in)) NA_integer_ else burn.in
     ))
 }
 

@@ -428,7 +428,8 @@ BOOST_AUTO_TEST_CASE(the_descent_ends_on_a_plateau) {
     BOOST_TEST((early.stopped_early && earlier.stopped_early));
     BOOST_TEST(early.history.size() < epochs);
     BOOST_TEST(earlier.history.size() < early.history.size());
-    BOOST_TEST(early.history.size() % 20 == 0u);
+    const std::size_t burn_in = optimizer == Optimizer::rsgd ? 10 : 0;
+    BOOST_TEST((early.history.size() - burn_in) % 20 == 0u);
     const double first = whole.history.front().loss, last = whole.history.back().loss;
     BOOST_TEST_MESSAGE(early.history.size() << " epochs, " << earlier.history.size()
                                             << " with ten times the tolerance; loss " << first
@@ -722,6 +723,8 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
   BOOST_TEST(refused([](auto& o) { o.tolerance = -1; }, "embed.tolerance"));
   BOOST_TEST(refused([](auto& o) { o.max_radius = 0; }, "embed.max_radius"));
   BOOST_TEST(refused([](auto& o) { o.negatives = -2; }, "embed.negatives"));
+  BOOST_TEST(refused([](auto& o) { o.start = static_cast<cape::Start>(3); }, "embed.start"));
+  BOOST_TEST(refused([](auto& o) { o.burn_in = -2; }, "embed.burn_in"));
   BOOST_TEST(refused([](auto& o) { o.positives = 0; }, "embed.positives"));
   BOOST_TEST(refused(
       [](auto& o) {
@@ -734,10 +737,61 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
 
 // The options describe themselves: every one has a key, a text and a source, and defaults are
 // valid.
+// With steps of next to nothing the points stay where they start.
+BOOST_AUTO_TEST_CASE(the_start_is_the_graphs_distances_or_random) {
+  constexpr std::int64_t m = 400, d = 16;
+  const Digraph graph = barabasi_albert(m, 1, 31);
+  for (const std::int64_t negatives : {0, 40}) {
+    EmbedOptions o = in(d);
+    o.epochs = 1;
+    o.learning_rate = 1e-12;
+    o.negatives = negatives;
+    BOOST_TEST(quality(graph, fit(graph, o)).gd > 0.7);
+    o.start = cape::Start::random;
+    const Embedding e = fit(graph, o);
+    BOOST_TEST(std::abs(quality(graph, e).gd) < 0.1);
+    double squares = 0; // of normal coordinates: d times the variance
+    for (const double r : e.radius) squares += r * r / m;
+    BOOST_TEST(squares == d * 0.01, boost::test_tools::tolerance(0.1));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_random_start_ends_as_a_good_embedding_too) {
+  const Digraph graph = binary_tree(63, 32);
+  EmbedOptions o = in(16);
+  o.start = cape::Start::random;
+  const Quality q = quality(graph, fit(graph, o));
+  BOOST_TEST(q.gd > 0.85);
+  BOOST_TEST(q.pc > 0.95);
+}
+
+BOOST_AUTO_TEST_CASE(while_burning_in_steps_are_a_tenth) {
+  const Digraph graph = barabasi_albert(20, 2, 33);
+  EmbedOptions o = in(4);
+  o.optimizer = Optimizer::rsgd;
+  o.epochs = 1;
+  o.learning_rate = 1e-12;
+  const Embedding start = fit(graph, o);
+  o.learning_rate = 0.01;
+  const Embedding burning = fit(graph, o); // automatic: 10 epochs
+  o.burn_in = 0;
+  const Embedding whole = fit(graph, o);
+  const auto moved = [&](const Embedding& e, std::int64_t i) {
+    std::vector<double> p, q;
+    for (std::int64_t k = 0; k < 5; ++k) {
+      p.push_back(start.hyperboloid(i, k));
+      q.push_back(e.hyperboloid(i, k));
+    }
+    return lorentz::distance(p, q);
+  };
+  for (std::int64_t i = 0; i < 20; ++i)
+    BOOST_TEST(moved(burning, i) == 0.1 * moved(whole, i), boost::test_tools::tolerance(1e-5));
+}
+
 BOOST_AUTO_TEST_CASE(options_are_described) {
   EmbedOptions o;
   const OptionFields list = fields(o);
-  BOOST_TEST(list.size() == 21u);
+  BOOST_TEST(list.size() == 23u);
   for (const OptionField& f : list) {
     BOOST_TEST(f.name.starts_with("embed."));
     BOOST_TEST(!f.doc.empty());
