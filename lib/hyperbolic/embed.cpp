@@ -233,8 +233,9 @@ void check_working_set(std::int64_t nodes, const EmbedOptions& options) {
                message("embedding ", nodes, " nodes in ", options.dims, " dimensions"));
 }
 
+// As the soft objective needs them, or the start.
 Matrix target_distances(const Digraph& graph, const EmbedOptions& options, Run& run) {
-  if (options.objective != Objective::soft) return {};
+  if (options.objective != Objective::soft && options.start != Start::scaling) return {};
   return undirected_distances(graph, options.hop_cost, run);
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <variant>
+#include <utility>
 #include <vector>
 import cape;
 
@@ -741,11 +742,14 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused_by_name) {
 BOOST_AUTO_TEST_CASE(the_start_is_the_graphs_distances_or_random) {
   constexpr std::int64_t m = 400, d = 16;
   const Digraph graph = barabasi_albert(m, 1, 31);
-  for (const std::int64_t negatives : {0, 40}) {
-    EmbedOptions o = in(d);
+  for (const auto [objective, negatives] : {std::pair{Objective::soft, std::int64_t{0}},
+                                            {Objective::soft, 40},
+                                            {Objective::effect, 0}}) {
+    EmbedOptions o = in(d, objective);
     o.epochs = 1;
     o.learning_rate = 1e-12;
     o.negatives = negatives;
+    if (objective != Objective::soft) o.start = cape::Start::scaling;
     BOOST_TEST(quality(graph, fit(graph, o)).gd > 0.7);
     o.start = cape::Start::random;
     const Embedding e = fit(graph, o);
