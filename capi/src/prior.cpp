@@ -73,10 +73,11 @@ cape_status cape_prior_start(cape_prior* prior, const int64_t* from, const int64
                              const double* weight, int64_t n) {
   return guard([&] {
     cape_prior& p = object(prior, "prior");
-    const std::vector<int64_t> causes = values(from, n, "from"), effects = values(to, n, "to");
     const std::vector<double> weights = values(weight, n, "weight");
-    for (std::size_t e = 0; e < causes.size(); ++e)
-      p.knowledge.start.push_back({causes[e], effects[e], weights[e]});
+    std::vector<cape::Edge> edges;
+    append(edges, from, to, n);
+    for (std::size_t e = 0; e < edges.size(); ++e) edges[e].weight = weights[e];
+    p.knowledge.start.insert(p.knowledge.start.end(), edges.begin(), edges.end());
   });
 }
 

@@ -555,6 +555,12 @@ Fit train(const Table& table, const Causes& causes, double lambda, const Matrix&
 
 namespace cape {
 
+/// Of every one of `size` numbers its place in `numbers`, or -1.
+std::vector<std::int64_t> places(std::int64_t size, std::span<const std::int64_t> numbers);
+/// The edges whose ends both have a place, by their places, sorted by effect.
+std::vector<Edge> edges_between(const std::vector<Edge>& edges,
+                                std::span<const std::int64_t> place);
+
 /// The errors of learn_dag() for knowledge of a table of so many columns, but those of the required
 /// edges together with the rest, which are EdgeFactors'.
 void check(const Knowledge& knowledge, std::int64_t columns);

@@ -60,29 +60,33 @@ void check_penalty(const Matrix& penalty, std::int64_t columns) {
                        " (counted from 1); it must be finite and not negative"));
 }
 
-// The edges between columns of the table, by their numbers there, sorted by effect.
-std::vector<Edge> edges_between(const std::vector<Edge>& edges,
-                                const std::vector<std::int64_t>& number) {
-  std::vector<Edge> between;
-  for (const Edge& e : edges) {
-    const std::int64_t from = number[static_cast<std::size_t>(e.from)],
-                       to = number[static_cast<std::size_t>(e.to)];
-    if (from >= 0 && to >= 0) between.push_back({from, to, 0});
-  }
-  std::ranges::sort(between, {}, &Edge::to);
-  return between;
+} // namespace
+
+std::vector<std::int64_t> places(std::int64_t size, std::span<const std::int64_t> numbers) {
+  std::vector<std::int64_t> place(static_cast<std::size_t>(size), -1);
+  for (std::size_t p = 0; p < numbers.size(); ++p)
+    place[static_cast<std::size_t>(numbers[p])] = static_cast<std::int64_t>(p);
+  return place;
 }
 
-} // namespace
+std::vector<Edge> edges_between(const std::vector<Edge>& edges,
+                                std::span<const std::int64_t> place) {
+  std::vector<Edge> between;
+  for (const Edge& e : edges) {
+    const std::int64_t from = place[static_cast<std::size_t>(e.from)],
+                       to = place[static_cast<std::size_t>(e.to)];
+    if (from >= 0 && to >= 0) between.push_back({from, to, e.weight});
+  }
+  std::ranges::stable_sort(between, {}, &Edge::to);
+  return between;
+}
 
 EdgeFactors::EdgeFactors(const Knowledge& k, std::int64_t table_columns,
                          std::span<const std::int64_t> columns) {
   if (knows_nothing(k)) return;
   knowledge_ = &k;
   columns_.assign(columns.begin(), columns.end());
-  std::vector<std::int64_t> number(static_cast<std::size_t>(table_columns), -1);
-  for (std::size_t c = 0; c < columns.size(); ++c)
-    number[static_cast<std::size_t>(columns[c])] = static_cast<std::int64_t>(c);
+  const std::vector<std::int64_t> number = places(table_columns, columns);
   const auto mark = [&number](const std::vector<std::int64_t>& of, std::vector<char>& flags,
                               char value) {
     for (const std::int64_t j : of)

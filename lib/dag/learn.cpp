@@ -208,21 +208,14 @@ void check_required(const Dag& dag) {
 // can have.
 std::vector<Edge> starting_edges(const Knowledge& knowledge, const sem::Table& table,
                                  const sem::Causes& causes, std::int64_t columns) {
-  std::vector<std::int64_t> feature(static_cast<std::size_t>(columns), -1);
-  for (std::int64_t f = 0; f < table.features(); ++f)
-    feature[static_cast<std::size_t>(table.columns()[static_cast<std::size_t>(f)])] = f;
+  const std::vector<Edge> between =
+      edges_between(knowledge.start, places(columns, table.columns()));
+  if (causes.empty()) return between;
   std::vector<Edge> edges;
-  for (const Edge& e : knowledge.start) {
-    const std::int64_t from = feature[static_cast<std::size_t>(e.from)],
-                       to = feature[static_cast<std::size_t>(e.to)];
-    if (from < 0 || to < 0) continue;
-    if (causes.empty()) {
-      edges.push_back({from, to, e.weight});
-      continue;
-    }
-    const std::int64_t *first = causes.column(to), *last = first + causes.rows();
-    if (const std::int64_t* c = std::lower_bound(first, last, from); c != last && *c == from)
-      edges.push_back({c - first, to, e.weight});
+  for (const Edge& e : between) {
+    const std::int64_t *first = causes.column(e.to), *last = first + causes.rows();
+    if (const std::int64_t* c = std::lower_bound(first, last, e.from); c != last && *c == e.from)
+      edges.push_back({c - first, e.to, e.weight});
   }
   return edges;
 }

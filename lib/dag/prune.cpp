@@ -42,9 +42,7 @@ void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
   constexpr double certain = std::numeric_limits<double>::max();
   std::set<std::pair<std::int64_t, std::int64_t>> required;
   for (const Edge& e : dag.required) required.emplace(e.from, e.to);
-  std::vector<std::int64_t> place(visit.size()); // among those visited
-  for (std::size_t v = 0; v < visit.size(); ++v)
-    place[static_cast<std::size_t>(visit[v])] = static_cast<std::int64_t>(v);
+  const std::vector<std::int64_t> place = places(m, visit); // among those visited
   std::vector<Edge> edges; // numbered as visited
   const auto add = [&](std::int64_t from, std::int64_t to, double weight) {
     edges.push_back(
