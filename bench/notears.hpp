@@ -43,8 +43,10 @@ inline void minimize(const std::function<double(const Vector&, Vector&)>& f, Vec
       a[k] = dot(pairs[k].s, direction) / pairs[k].sy;
       for (std::size_t i = 0; i < x.size(); ++i) direction[i] -= a[k] * pairs[k].y[i];
     }
-    if (!pairs.empty())
-      for (double& d : direction) d *= pairs.back().sy / dot(pairs.back().y, pairs.back().y);
+    if (!pairs.empty()) {
+      const double scale = pairs.back().sy / dot(pairs.back().y, pairs.back().y);
+      for (double& d : direction) d *= scale;
+    }
     for (std::size_t k = 0; k < pairs.size(); ++k) {
       const double b = dot(pairs[k].y, direction) / pairs[k].sy;
       for (std::size_t i = 0; i < x.size(); ++i) direction[i] += (a[k] - b) * pairs[k].s[i];
