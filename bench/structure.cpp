@@ -1,18 +1,19 @@
 // Step I: what an epoch costs beside its matrix products, how it grows, and whole fits; with the
 // bars of docs/performance.md. Ratios are between processor times of one run, taken alternately.
 //   bench_structure [ROW...]    rows: epoch growth threads fits thirty; all of them without one.
-//   bench_structure memory|wide|widest   peak memory, each in a process of its own; wide and
-//   widest,
-//                                        which take an hour or more, of a fit with candidates
+//   bench_structure memory|wide|widest   peak memory, each in a process of its own. wide: a whole
+//                                        fit of 20,000 columns, half an hour of two cores; widest:
+//                                        an epoch of 49,156
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
-#include <sys/resource.h>
 #include <functional>
 #include <string_view>
+#include <sys/resource.h>
+#include <utility>
 #include <vector>
 import cape;
 
@@ -166,8 +167,14 @@ void thirty() {
       time(processor_seconds, [&] { fit(x, 100, cape::Refine::always, 1); }), "<=", 25);
 }
 
-// The high-water mark is that of the process, so that there is one such row in each. What memory
-// goes to does not depend on the number of epochs.
+// The high-water mark of the process, so that there is one such row in each.
+double peak_bytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024 * static_cast<double>(usage.ru_maxrss);
+}
+
+// What memory goes to does not depend on the number of epochs.
 void peak(std::int64_t nodes, std::int64_t rows, std::int64_t candidates, double bar) {
   cape::DagOptions options;
   options.refine = cape::Refine::never;
@@ -176,9 +183,7 @@ void peak(std::int64_t nodes, std::int64_t rows, std::int64_t candidates, double
   const cape::Matrix x = table(rows, nodes);
   cape::Run run;
   const double seconds = time(processor_seconds, [&] { cape::learn_dag(x, options, run); });
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  const double bytes = 1024 * static_cast<double>(usage.ru_maxrss);
+  const double bytes = peak_bytes();
   std::printf("  M = %lld, N = %lld, one epoch: %.0f s\n", static_cast<long long>(nodes),
               static_cast<long long>(rows), seconds);
   row("peak memory, GB", bytes / 1e9, "<=", bar);
@@ -186,8 +191,105 @@ void peak(std::int64_t nodes, std::int64_t rows, std::int64_t candidates, double
       "<=", 1.25);
 }
 
+// Both clocks.
+struct Seconds {
+  double wall = 0, processor = 0;
+  static Seconds now() { return {wall_seconds(), processor_seconds()}; }
+  Seconds& operator+=(const Seconds& b) {
+    wall += b.wall, processor += b.processor;
+    return *this;
+  }
+  Seconds operator-(const Seconds& b) const { return {wall - b.wall, processor - b.processor}; }
+};
+
+// What a fit with candidates spends its time on, by its reports: up to the first one it reads and
+// screens, and a step that reports another h has renewed it.
+class Phases {
+public:
+  bool operator()(const cape::Progress& progress) {
+    if (progress.step == step_) return true;
+    const Seconds now = Seconds::now(), spent = now - last_;
+    const bool renewed = progress.constraint != h_;
+    (step_ == 0 ? screening : renewed ? renewing : stepping) += spent;
+    if (step_ > 0) (renewed ? renewals : steps) += progress.step - step_;
+    if (renewed) {
+      std::printf("  step %lld of %lld, h %.3g, loss %.6g; s: %.0f, processor %.0f\n",
+                  static_cast<long long>(progress.step), static_cast<long long>(progress.total),
+                  progress.constraint, progress.loss, now.wall - start_.wall,
+                  now.processor - start_.processor);
+      std::fflush(stdout);
+    }
+    step_ = progress.step, h_ = progress.constraint, last_ = now;
+    return true;
+  }
+
+  Seconds screening, stepping, renewing;
+  std::int64_t steps = 0, renewals = 0;
+
+private:
+  Seconds start_ = Seconds::now(), last_ = start_;
+  std::int64_t step_ = 0;
+  double h_ = 0;
+};
+
+// The area under the precision-recall curve; true edges without a weight count as never found.
+double average_precision(const cape::SparseMatrix& weights, const cape::Digraph& truth) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> edges;
+  for (const cape::Edge& e : truth.edges()) edges.emplace_back(e.from, e.to);
+  std::ranges::sort(edges);
+  std::vector<std::pair<double, bool>> found;
+  for (std::size_t j = 0; j + 1 < weights.offsets.size(); ++j)
+    for (auto e = static_cast<std::size_t>(weights.offsets[j]);
+         e < static_cast<std::size_t>(weights.offsets[j + 1]); ++e)
+      found.emplace_back(std::fabs(weights.values[e]),
+                         std::ranges::binary_search(
+                             edges, std::pair<std::int64_t, std::int64_t>(weights.indices[e], j)));
+  std::ranges::sort(found, std::greater());
+  double sum = 0, correct = 0;
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (found[k].second) sum += ++correct / static_cast<double>(k + 1);
+  return sum / static_cast<double>(edges.size());
+}
+
+void wide() {
+  constexpr std::int64_t nodes = 20000, rows = 10000;
+  cape::GraphOptions graph;
+  graph.model = cape::GraphModel::erdos_renyi;
+  const cape::Digraph truth = cape::simulate_dag(nodes, graph, 1);
+  const cape::Matrix x = cape::simulate_data(truth, rows, {}, 1);
+  std::printf("  simulated; peak %.2f GB\n", peak_bytes() / 1e9);
+  std::fflush(stdout);
+
+  cape::DagOptions options;
+  options.candidates = 64;
+  Phases phases;
+  cape::Run run(1, 2, std::ref(phases));
+  const Seconds start = Seconds::now();
+  const cape::Dag dag = cape::learn_dag(x, options, run);
+  const Seconds all = Seconds::now() - start;
+  const double bytes = peak_bytes();
+  const auto print = [](const char* what, const Seconds& s, std::int64_t count) {
+    std::printf("  %-28s %5.0f s, processor %5.0f s", what, s.wall, s.processor);
+    if (count > 0) std::printf("; %lld of them", static_cast<long long>(count));
+    std::printf("\n");
+  };
+  print("reading, screening, first h", phases.screening, 0);
+  print("steps", phases.stepping, phases.steps);
+  print("steps that renew h", phases.renewing, phases.renewals);
+  print("all", all, 0);
+  const cape::GraphMetrics metrics = cape::compare_graphs(dag.graph, truth);
+  std::printf("  h %.2g; edges %lld of %lld, precision %.3f, recall %.3f, AUPRC %.3f; "
+              "%zu weights\n",
+              dag.h, static_cast<long long>(metrics.estimated_edges),
+              static_cast<long long>(metrics.true_edges), metrics.precision, metrics.recall,
+              average_precision(dag.weights, truth), dag.weights.values.size());
+  row("whole fit, M = 20,000, N = 10,000, two threads: min", all.wall / 60, "<=", 60);
+  row("peak memory, GB", bytes / 1e9, "<=", 8);
+  row("learn_dag_memory() over the peak",
+      cape::learn_dag_memory(rows, nodes, options) / bytes, "<=", 1.25);
+}
+
 void memory() { peak(2000, 10000, -1, 3); }
-void wide() { peak(20000, 10000, 64, 8); }
 void widest() { peak(49156, 1000, 64, 8); }
 
 } // namespace

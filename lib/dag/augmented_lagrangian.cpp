@@ -262,7 +262,7 @@ double Objective<T>::constraint(const T* parameters, Run& run) {
     }
   });
   return h_ = model_.causes().empty() ? constraint_(strength_, slope_, run)
-                                      : sparse_expm(strength_, model_.causes(), slope_, run);
+                                      : sparse_expm<T>(strength_, model_.causes(), slope_, run);
 }
 
 template <class T>

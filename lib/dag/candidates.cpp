@@ -9,6 +9,7 @@ module;
 #include <new>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -152,26 +153,36 @@ void Screening::explain(std::int64_t j) {
     residual_.col(effect) = plain_.col(effect) - regressors * coefficients;
 }
 
+constexpr double negligible = 0x1p-53; // a term's largest entry against that of the sum
+
+// Of an entry of S and of a sum, so that the next term is finite.
+template <class T>
+constexpr T limit = 1e150; // h is at its cap long before
+template <>
+constexpr float limit<float> = 1e15f;
+
 // A strongly connected component of the non-zero pattern, with more than one node. Walks from a
 // node back to itself, and from an effect back to its cause, do not leave it.
+template <class T>
 struct Component {
   std::vector<std::int64_t> nodes;
   std::vector<std::int64_t> offsets{0}; ///< of the edges into every node
   std::vector<std::int32_t> from;       ///< their causes, by place in `nodes`
   std::vector<std::int64_t> input;      ///< which input of the effect the cause is
-  std::vector<double> strength;
+  std::vector<T> strength;
 
   double exponential_rows(std::int64_t first, Matrix& gradient, Run& run) const;
 };
 
-std::vector<Component> components_of(const Matrix& s, const Causes& causes) {
+template <class T>
+std::vector<Component<T>> components_of(const Matrix& s, const Causes& causes) {
   const std::int64_t m = s.cols();
   std::vector<Edge> edges;
   for (std::int64_t j = 0; j < m; ++j)
     for (std::int64_t c = 0; c < s.rows(); ++c)
       if (s(c, j) != 0) edges.push_back({causes(c, j), j, 1});
   const std::vector<std::int64_t> number = strong_components(Digraph(m, std::move(edges)));
-  std::vector<Component> all(number.size());
+  std::vector<Component<T>> all(number.size());
   std::vector<std::int32_t> place(number.size());
   for (std::int64_t j = 0; j < m; ++j) {
     std::vector<std::int64_t>& nodes =
@@ -179,49 +190,71 @@ std::vector<Component> components_of(const Matrix& s, const Causes& causes) {
     place[static_cast<std::size_t>(j)] = static_cast<std::int32_t>(nodes.size());
     nodes.push_back(j);
   }
-  std::erase_if(all, [](const Component& c) { return c.nodes.size() < 2; });
-  for (Component& component : all)
+  std::erase_if(all, [](const Component<T>& c) { return c.nodes.size() < 2; });
+  for (Component<T>& component : all)
     for (const std::int64_t j : component.nodes) {
       for (std::int64_t c = 0; c < s.rows(); ++c) {
         const auto i = static_cast<std::size_t>(causes(c, j));
         if (s(c, j) == 0 || number[i] != number[static_cast<std::size_t>(j)]) continue;
         component.from.push_back(place[i]);
         component.input.push_back(c);
-        component.strength.push_back(s(c, j));
+        // What is beyond the limit shows in the first term.
+        component.strength.push_back(static_cast<T>(std::min<double>(s(c, j), 2 * limit<T>)));
       }
       component.offsets.push_back(std::ssize(component.from));
     }
   return all;
 }
 
-// Some rows of exp(S) - I: their part of the trace, and where they are entries of the gradient.
-double Component::exponential_rows(std::int64_t first, Matrix& gradient, Run& run) const {
-  constexpr std::int64_t width = simd::block_rows;
-  constexpr double negligible = 0x1p-53; ///< a term's largest entry against that of the sum
-  constexpr double limit = 1e150;        ///< of an entry; h is at its cap long before
-  const std::int64_t n = std::ssize(nodes), count = std::min(width, n - first);
-  const simd::SparseColumns columns{offsets.data(), from.data(), strength.data(), n};
+// Some rows of exp(S) - I: their part of the trace, or infinity if an entry is above the limit; and
+// where they are entries of the gradient.
+template <class T>
+double Component<T>::exponential_rows(std::int64_t first, Matrix& gradient, Run& run) const {
+  const std::int64_t n = std::ssize(nodes), count = std::min(simd::block_rows<T>, n - first);
+  const simd::SparseColumns<T> columns{offsets.data(), from.data(), strength.data(), n};
   // Column i holds what walks from the rows bring to node i.
-  std::vector<simd::BlockColumn> term(nodes.size()), next(nodes.size()), sum(nodes.size());
+  std::vector<simd::BlockColumn<T>> term(nodes.size()), next(nodes.size()), sum(nodes.size());
   for (std::int64_t b = 0; b < count; ++b) term[static_cast<std::size_t>(first + b)].value[b] = 1;
-  double largest_sum = 0;
+  T largest_sum = 0;
   for (int k = 1;; ++k) {
-    const double largest =
-        simd::sparse_term(columns, 1.0 / k, term.data(), next.data(), sum.data(), largest_sum);
+    const T largest = simd::sparse_term(columns, 1 / static_cast<T>(k), term.data(), next.data(),
+                                        sum.data(), largest_sum);
     term.swap(next);
     run.poll();
-    if (largest_sum > limit) return std::numeric_limits<double>::infinity();
-    if (largest <= negligible * largest_sum) break;
+    if (largest_sum > limit<T>) return std::numeric_limits<double>::infinity();
+    if (static_cast<double>(largest) <= negligible * static_cast<double>(largest_sum)) break;
   }
   double trace = 0;
   for (std::int64_t b = 0; b < count; ++b) {
     const auto j = static_cast<std::size_t>(first + b);
-    trace += sum[j].value[b];
+    trace += static_cast<double>(sum[j].value[b]);
     for (auto e = static_cast<std::size_t>(offsets[j]);
          e < static_cast<std::size_t>(offsets[j + 1]); ++e)
       gradient(input[e], nodes[j]) = sum[static_cast<std::size_t>(from[e])].value[b];
   }
   return trace;
+}
+
+// All rows: h, or infinity.
+template <class T>
+double sum_of_walks(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run) {
+  const std::vector<Component<T>> components = components_of<T>(s, causes);
+  struct Task {
+    const Component<T>* component;
+    std::int64_t first; ///< row, of as many as a block has
+  };
+  std::vector<Task> tasks;
+  for (const Component<T>& c : components)
+    for (std::int64_t first = 0; first < std::ssize(c.nodes); first += simd::block_rows<T>)
+      tasks.push_back({&c, first});
+
+  std::fill_n(gradient.data(), gradient.size(), 0.0);
+  std::vector<double> trace(tasks.size());
+  run.parallel_for(std::ssize(tasks), [&](std::int64_t t) {
+    const auto [component, first] = tasks[static_cast<std::size_t>(t)];
+    trace[static_cast<std::size_t>(t)] = component->exponential_rows(first, gradient, run);
+  });
+  return std::accumulate(trace.begin(), trace.end(), 0.0);
 }
 
 } // namespace
@@ -245,26 +278,16 @@ std::int64_t screened_rows(std::int64_t rows, std::int64_t columns) {
   return std::min(rows, std::clamp(most_rows * 10'000 / columns, least_rows, most_rows));
 }
 
+template <class T>
 double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run) {
-  const std::vector<Component> components = components_of(s, causes);
-  struct Task {
-    const Component* component;
-    std::int64_t first; ///< row, of as many as a block has
-  };
-  std::vector<Task> tasks;
-  for (const Component& c : components)
-    for (std::int64_t first = 0; first < std::ssize(c.nodes); first += simd::block_rows)
-      tasks.push_back({&c, first});
-
-  std::fill_n(gradient.data(), gradient.size(), 0.0);
-  std::vector<double> trace(tasks.size());
-  run.parallel_for(std::ssize(tasks), [&](std::int64_t t) {
-    const auto [component, first] = tasks[static_cast<std::size_t>(t)];
-    trace[static_cast<std::size_t>(t)] = component->exponential_rows(first, gradient, run);
-  });
-  return std::min(std::accumulate(trace.begin(), trace.end(), 0.0),
-                  std::numeric_limits<double>::max());
+  double h = sum_of_walks<T>(s, causes, gradient, run);
+  if constexpr (std::is_same_v<T, float>)
+    if (std::isinf(h)) h = sum_of_walks<double>(s, causes, gradient, run);
+  return std::min(h, std::numeric_limits<double>::max());
 }
+
+template double sparse_expm<float>(const Matrix&, const Causes&, Matrix&, Run&);
+template double sparse_expm<double>(const Matrix&, const Causes&, Matrix&, Run&);
 
 } // namespace cape::sem
 

@@ -471,7 +471,10 @@ std::int64_t screened_rows(std::int64_t rows, std::int64_t columns);
 /// the edge lies on no cycle, the gradient is written as 0 (the former's is multiplied by the weight,
 /// the latter's is 0). Every strongly connected component is taken by itself, in blocks of rows of
 /// exp(S), by the Taylor series, which needs no M x M matrix: O(K nonzeros) per term for K nodes, and
-/// O(K) memory per thread. At most the largest finite number.
+/// O(K) memory per thread. At most the largest finite number. Rows are summed in T, or in double
+/// where entries leave the range of float; h is summed in double. All terms are >= 0, so that
+/// relative errors are those of T's rounding.
+template <class T>
 double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run);
 
 /// h(S) of S >= 0 (square) and dh/dS; its workspace is kept between calls. expm is computed in T.

@@ -11,12 +11,13 @@ namespace cape::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-double SparseTerm(const SparseColumns& s, double scale, const BlockColumn* term, BlockColumn* next,
-                  BlockColumn* sum, double& largest_sum) {
-  const hn::CappedTag<double, block_rows> d;
+template <class T>
+T SparseTerm(const SparseColumns<T>& s, T scale, const BlockColumn<T>* term, BlockColumn<T>* next,
+             BlockColumn<T>* sum, T& largest_sum) {
+  const hn::CappedTag<T, block_rows<T>> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   auto largest = hn::Zero(d), largest_total = hn::Set(d, largest_sum);
-  for (std::int64_t part = 0; part < block_rows; part += lanes)
+  for (std::int64_t part = 0; part < block_rows<T>; part += lanes)
     for (std::int64_t j = 0; j < s.columns; ++j) {
       // Two sums, because the next addition to one has to wait for the last.
       auto even = hn::Zero(d), odd = hn::Zero(d);
@@ -40,6 +41,15 @@ double SparseTerm(const SparseColumns& s, double scale, const BlockColumn* term,
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
+float SparseTermF32(const SparseColumns<float>& s, float scale, const BlockColumn<float>* term,
+                    BlockColumn<float>* next, BlockColumn<float>* sum, float& largest_sum) {
+  return SparseTerm(s, scale, term, next, sum, largest_sum);
+}
+double SparseTermF64(const SparseColumns<double>& s, double scale, const BlockColumn<double>* term,
+                     BlockColumn<double>* next, BlockColumn<double>* sum, double& largest_sum) {
+  return SparseTerm(s, scale, term, next, sum, largest_sum);
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace cape::simd
 HWY_AFTER_NAMESPACE();
@@ -47,11 +57,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cape::simd {
 
-HWY_EXPORT(SparseTerm);
+HWY_EXPORT(SparseTermF32);
+HWY_EXPORT(SparseTermF64);
 
-double sparse_term(const SparseColumns& s, double scale, const BlockColumn* term, BlockColumn* next,
-                   BlockColumn* sum, double& largest_sum) {
-  return HWY_DYNAMIC_DISPATCH(SparseTerm)(s, scale, term, next, sum, largest_sum);
+float sparse_term(const SparseColumns<float>& s, float scale, const BlockColumn<float>* term,
+                  BlockColumn<float>* next, BlockColumn<float>* sum, float& largest_sum) {
+  return HWY_DYNAMIC_DISPATCH(SparseTermF32)(s, scale, term, next, sum, largest_sum);
+}
+double sparse_term(const SparseColumns<double>& s, double scale, const BlockColumn<double>* term,
+                   BlockColumn<double>* next, BlockColumn<double>* sum, double& largest_sum) {
+  return HWY_DYNAMIC_DISPATCH(SparseTermF64)(s, scale, term, next, sum, largest_sum);
 }
 
 } // namespace cape::simd

@@ -124,6 +124,53 @@ BOOST_AUTO_TEST_CASE(leave_the_objective_what_it_is) {
   }
 }
 
+// What alpha adds to the loss and to its gradient: h and dh/dW, by the sparse sums in float and in
+// double on all pairs. From nearly no cycles to where walks leave the range of float's sums.
+BOOST_AUTO_TEST_CASE(in_float_give_the_constraint_of_all_pairs_in_double) {
+  constexpr std::int64_t m = 50, p = 6, hidden = 2;
+  const Matrix x = noise(40, m, 11);
+  Run run;
+  const auto causes = cape::candidate_causes(x, p, run);
+  struct Case {
+    double scale, alpha; // so that the constraint outweighs the rest
+  };
+  for (const auto [scale, alpha] :
+       {Case{0.003, 1e10}, Case{0.05, 1e6}, Case{0.5, 1e3}, Case{2.2, 1}}) {
+    DagOptions o = with_candidates(p);
+    o.hidden = hidden;
+    o.precision = cape::Precision::float32;
+    std::vector<double> parameters(static_cast<std::size_t>(cape::dag_parameter_count(m, o)));
+    Rng rng(12);
+    for (std::size_t e = 0; e < std::size_t{m * p * hidden}; ++e)
+      parameters[e] = static_cast<float>(scale * rng.normal());
+    Matrix a(m, m), slope; // h depends on the strengths |a_ij|^2 = sum_k W_ijk^2 alone
+    for (std::int64_t j = 0; j < m; ++j)
+      for (std::int64_t c = 0; c < p; ++c)
+        for (std::int64_t u = 0; u < hidden; ++u)
+          a(causes(c, j), j) = std::hypot(
+              a(causes(c, j), j), parameters[static_cast<std::size_t>((j * hidden + u) * p + c)]);
+    const double h = cape::acyclicity(a, cape::Constraint::expm, &slope); // slope = 2 a dh/dS
+
+    std::vector<double> with, without;
+    const double added = cape::dag_loss(x, parameters, 0, alpha, o, &with) -
+                         cape::dag_loss(x, parameters, 0, 0, o, &without);
+    BOOST_TEST_CONTEXT("scale " << scale << ", h " << h) {
+      BOOST_TEST(added == alpha * h, boost::test_tools::tolerance(1e-5));
+      double largest = 0, error = 0;
+      for (std::int64_t j = 0; j < m; ++j)
+        for (std::int64_t u = j * hidden; u < (j + 1) * hidden; ++u)
+          for (std::int64_t c = 0; c < p; ++c) {
+            const auto e = static_cast<std::size_t>(u * p + c);
+            const std::int64_t i = causes(c, j);
+            const double expected = alpha * slope(i, j) * parameters[e] / a(i, j);
+            largest = std::max(largest, std::fabs(expected));
+            error = std::max(error, std::fabs(with[e] - without[e] - expected));
+          }
+      BOOST_TEST(error <= 1e-5 * largest);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(of_all_other_columns_change_no_bit) {
   const Matrix x = cape::simulate_data(cape::simulate_dag(6, {}, 6), 300, {}, 6);
   DagOptions o = with_candidates(5);
