@@ -17,9 +17,9 @@ module cape.dag;
 namespace cape::sem {
 namespace {
 
-// F = exp(S) - I by scaling and squaring of the Taylor series. S has no negative entries, so every
-// sum is of terms of one sign: nothing cancels, and h = tr F is accurate to the last digits even
-// when it is 1e-12. With F in place of exp(S) the squaring is F <- F^2 + 2F.
+// F = exp(S) - I by scaling and squaring of the Taylor series. Where S has no negative entries,
+// every sum is of terms of one sign: nothing cancels, and h = tr F is accurate to the last digits
+// even when it is 1e-12. With F in place of exp(S) the squaring is F <- F^2 + 2F.
 //
 // The same holds in float, relative errors of the size of its rounding included.
 //
@@ -62,6 +62,11 @@ double norm1(const arma::Mat<T>& a) {
   return largest;
 }
 
+template <class T>
+T largest_size(const arma::Mat<T>& a) {
+  return std::max(a.max(), -a.min());
+}
+
 // out = a b by blocks of columns, each a task that ends with finish(its columns). Fixed, so that
 // the bits do not depend on the number of threads.
 template <class T, class F>
@@ -96,7 +101,7 @@ private:
 
 template <class T>
 double Exponential<T>::operator()(const arma::mat& s, arma::mat& gradient, Run& run) {
-  const double largest = s.max();
+  const double largest = largest_size(s);
   if (!(largest > 0)) {
     gradient.eye();
     return 0;
@@ -150,7 +155,7 @@ double Exponential<T>::operator()(const arma::mat& s, arma::mat& gradient, Run& 
     });
     f.swap(product_);
     log_scale *= 2;
-    const T top = f.max();
+    const T top = largest_size(f);
     if (top > high) {
       f /= top;
       log_scale += std::log(static_cast<double>(top));
@@ -158,12 +163,12 @@ double Exponential<T>::operator()(const arma::mat& s, arma::mat& gradient, Run& 
   }
 
   constexpr double limit = 700; // exp(709.78) is the largest double
-  const double trace = arma::trace(f), top = f.max();
+  const double trace = arma::trace(f), top = largest_size(f);
   const bool overflow = std::log(top) + log_scale > limit;
   gradient = arma::conv_to<arma::mat>::from(f.t());
   gradient *= overflow ? std::exp(limit) / top : std::exp(log_scale);
   gradient.diag() += 1;
-  if (trace == 0) return 0;
+  if (trace <= 0) return 0; // below only by the rounding of an S with negative entries
   return std::log(trace) + log_scale > limit ? std::numeric_limits<double>::max()
                                              : trace * std::exp(log_scale);
 }

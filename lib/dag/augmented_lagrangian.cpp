@@ -5,6 +5,7 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <new>
 #include <numbers>
 #include <numeric>
@@ -97,7 +98,7 @@ public:
   Adam(std::size_t n, const Matrix& factor, std::int64_t channels)
       : factor_(factor), channels_(channels), mean_(n), square_(n) {}
 
-  void step(T* parameters, const T* gradient, std::int64_t edge_parameters, double rate,
+  void step(T* parameters, const T* gradient, const Shrinkage& shrinkage, double rate,
             double lambda, Run& run) {
     simd::AdamStep s;
     power1_ *= s.beta1;
@@ -112,11 +113,16 @@ public:
                       square_.data() + first, last - first, part);
     };
     constexpr std::int64_t block = 1 << 16;
-    run.parallel_for(ceiling(edge_parameters, block), [&](std::int64_t b) {
-      move(b * block, std::min(edge_parameters, (b + 1) * block), factor_.empty() ? lambda : 0);
+    const std::int64_t blocks = ceiling(shrinkage.length, block);
+    const std::int64_t parts = std::ssize(shrinkage.factor);
+    run.parallel_for(parts * blocks, [&](std::int64_t task) {
+      const std::int64_t part = task / blocks, end = (part + 1) * shrinkage.length;
+      const std::int64_t first = part * shrinkage.length + task % blocks * block;
+      move(first, std::min(end, first + block),
+           factor_.empty() ? lambda * shrinkage.factor[static_cast<std::size_t>(part)] : 0);
     });
     if (!factor_.empty()) shrink_by_factor(parameters, rate * lambda, s);
-    move(edge_parameters, std::ssize(mean_), 0);
+    move(parts * shrinkage.length, std::ssize(mean_), 0);
   }
 
   /// Everything that the next step depends on.
@@ -231,23 +237,38 @@ const double* resume(const Checkpoint& checkpoint, Solution<T>& fit) {
 // The log-det form of h exists only for spectral radii below 1: a step that leaves its domain is
 // pulled back by shrinking the edge weights.
 template <class T>
-void return_to_domain(Objective<T>& objective, std::vector<T>& parameters,
-                      std::int64_t edge_parameters, Run& run) {
-  while (std::isinf(objective.constraint(parameters.data(), run)))
-    std::for_each_n(parameters.begin(), edge_parameters, [](T& w) { w *= T(0.9); });
+void return_to_domain(Objective<T>& objective, std::vector<T>& parameters, Run& run) {
+  while (std::isinf(objective.constraint(parameters.data(), run))) {
+    const Shrinkage edges = objective.shrinkage(parameters.data());
+    std::for_each_n(parameters.begin(), edges.length * std::ssize(edges.factor),
+                    [](T& w) { w *= T(0.9); });
+  }
 }
 
-} // namespace
+// One weight or more for every edge, see EdgeWeightModel.
+template <class T>
+class EdgeWeightTerms final : public EdgeTerms<T> {
+public:
+  EdgeWeightTerms(const EdgeWeightModel<T>& model, Constraint form)
+      : model_(model), constraint_(form), strength_(model.shape().inputs, model.shape().features),
+        slope_(model.shape().inputs, model.shape().features),
+        absolute_(static_cast<std::size_t>(ceiling(model.shape().features, block_effects))),
+        squares_(absolute_.size()) {}
+
+  double constraint(const T* parameters, Run& run) override;
+  double add(const T* parameters, const Penalty& penalty, T* gradient, Run& run) override;
+  Shrinkage shrinkage(const T*) const override { return {model_.edge_parameters(), {1.0}}; }
+
+private:
+  const EdgeWeightModel<T>& model_;
+  AcyclicityConstraint<T> constraint_;
+  Matrix strength_, slope_;                ///< S and dh/dS
+  std::vector<double> absolute_, squares_; ///< sums over the weights of a block of effects
+  double h_ = 0;
+};
 
 template <class T>
-Objective<T>::Objective(Model<T>& model, Constraint form)
-    : model_(model), constraint_(form), strength_(model.shape().inputs, model.shape().features),
-      slope_(model.shape().inputs, model.shape().features),
-      absolute_(static_cast<std::size_t>(ceiling(model.shape().features, block_effects))),
-      squares_(absolute_.size()) {}
-
-template <class T>
-double Objective<T>::constraint(const T* parameters, Run& run) {
+double EdgeWeightTerms<T>::constraint(const T* parameters, Run& run) {
   const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
                      channels = model_.shape().channels;
   run.parallel_for(ceiling(m, block_effects), [&](std::int64_t block) {
@@ -266,14 +287,10 @@ double Objective<T>::constraint(const T* parameters, Run& run) {
 }
 
 template <class T>
-Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty,
-                              T* gradient, Run& run) {
+double EdgeWeightTerms<T>::add(const T* parameters, const Penalty& penalty, T* gradient,
+                               Run& run) {
   const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
                      channels = model_.shape().channels;
-  Loss loss;
-  loss.score = model_.score(batch, parameters, gradient, run);
-  loss.h = h_;
-
   // All terms in one pass over the weights, which on wide tables do not fit into the cache.
   const double multiplier = 2 * (penalty.rho * h_ + penalty.alpha);
   const double l2 = model_.shape().ridged > 0 ? penalty.l2 : 0;
@@ -300,8 +317,28 @@ Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const 
   }
 
   if (penalty.factor) absolute = absolute_sum(parameters, *penalty.factor, channels);
-  loss.total = loss.score.reconstruction + loss.score.kl + penalty.lambda * absolute +
-               0.5 * l2 * squares + 0.5 * penalty.rho * h_ * h_ + penalty.alpha * h_;
+  return penalty.lambda * absolute + 0.5 * l2 * squares + 0.5 * penalty.rho * h_ * h_ +
+         penalty.alpha * h_;
+}
+
+} // namespace
+
+template <class T>
+EdgeTerms<T>::~EdgeTerms() = default;
+
+template <class T>
+std::unique_ptr<EdgeTerms<T>> EdgeWeightModel<T>::edge_terms(Constraint form) const {
+  return std::make_unique<EdgeWeightTerms<T>>(*this, form);
+}
+
+template <class T>
+Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty,
+                              T* gradient, Run& run) {
+  Loss loss;
+  loss.score = model_.score(batch, parameters, gradient, run);
+  loss.h = h_;
+  loss.total = loss.score.reconstruction + loss.score.kl +
+               terms_->add(parameters, penalty, gradient, run);
   return loss;
 }
 
@@ -330,7 +367,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   BatchReader<T> reader(table, batch_rows, run.seed());
   const auto renew_constraint = [&](std::int64_t step) {
     if (options.constraint == Constraint::logdet)
-      return_to_domain(objective, fit.parameters, model.edge_parameters(), run);
+      return_to_domain(objective, fit.parameters, run);
     else if (step % constraint_interval(m) == 0)
       objective.constraint(fit.parameters.data(), run);
   };
@@ -371,7 +408,8 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
       const double rate =
           options.learning_rate *
           (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
-      adam.step(fit.parameters.data(), gradient.data(), model.edge_parameters(), rate,
+      adam.step(fit.parameters.data(), gradient.data(),
+                objective.shrinkage(fit.parameters.data()), rate,
                 lambda * std::min(1.0, progress / warm_up), run);
       run.report({"dag", ++step, steps, loss.total, loss.h});
     }
@@ -401,6 +439,10 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   return fit;
 }
 
+template class EdgeTerms<float>;
+template class EdgeTerms<double>;
+template std::unique_ptr<EdgeTerms<float>> EdgeWeightModel<float>::edge_terms(Constraint) const;
+template std::unique_ptr<EdgeTerms<double>> EdgeWeightModel<double>::edge_terms(Constraint) const;
 template class Objective<float>;
 template class Objective<double>;
 template Solution<float> augmented_lagrangian(Model<float>&, const Table&, double, const Matrix&,

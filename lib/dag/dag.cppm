@@ -88,6 +88,11 @@ struct DagOptions {
   /// a step costs O(batch M p hidden), and weights and h need no M x M matrix. Automatic: all
   /// columns (sem mlp)
   std::int64_t candidates = -1;
+  /// 0: a weight for every edge. r > 0: A = UV' with U and V of r columns each, which costs
+  /// O(batch M r) a step and O(M r^4) for h (paper: r = 40). For graphs with few causes: the rank
+  /// of A is at most their number, and that of other sparse graphs is high (docs/method.md). At most
+  /// M; sem linear, constraint expm, all columns as candidates and no Knowledge
+  std::int64_t rank = 0;
   std::int64_t hidden = 10; ///< units of an effect's MLP
   std::int64_t epochs = 100;
   std::int64_t batch_size = 128;
@@ -124,7 +129,7 @@ struct DagEpoch {
 struct Dag {
   // M x M, by columns; zeros, which are most of their entries, are not stored.
   SparseMatrix weights; ///< before pruning; zero diagonal. Model G: norms (>= 0); linear and paper:
-                        ///< signed
+                        ///< signed. Of low rank: without those of at most a tenth of the threshold
   SparseMatrix sign;    ///< -1 or 1: direction in which the effect moves with the cause
   SparseMatrix statistic; ///< t statistics of the refinement (0 where not tested); empty if not
                           ///< refined
@@ -137,7 +142,7 @@ struct Dag {
   std::vector<DagEpoch> history;
   bool converged = false; ///< h <= h_tolerance at the end
   bool refined = false;
-  double h = 0;      ///< h of the unpruned weights
+  double h = 0;      ///< h of the unpruned weights; of low rank: with the diagonal, an upper bound
   double lambda = 0; ///< the L1 weight that was used
   double threshold = 0;
   double effective_threshold = 0; ///< the smallest |weight| that was kept (threshold if none)
@@ -204,8 +209,9 @@ Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOpti
 
 /// The largest working set of learn_dag() on a table of this size in bytes, the table included, when
 /// nothing is missing, weighted or in batches: each of those adds a table. A checkpoint adds three
-/// times the weights. learn_dag() throws Error(out_of_memory) with this figure when the machine has
-/// less. Measured: docs/performance.md. Error(invalid_argument) for sizes or options out of range.
+/// times the weights; of low rank, the weights of the result come on top. learn_dag() throws
+/// Error(out_of_memory) with this figure when the machine has less. Measured: docs/performance.md.
+/// Error(invalid_argument) for sizes or options out of range.
 double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options);
 
 /// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
@@ -228,6 +234,16 @@ Dag prune(const Dag& dag, double tau);
 /// O(M^3).
 double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
 
+/// h of A = UV' (expm, diagonal included) and, if not null, its gradients with respect to u and v
+/// (M x r, finite, r >= 1), without an M x M matrix if M is above R = r (r + 1) / 2: A o A = PQ'
+/// with R columns of products in P and Q, and tr exp(PQ') - M = tr exp(Q'P) - R. Q'P has entries of
+/// both signs, so that h is then exact to rounding times the size of exp(Q'P), not relative to h:
+/// to some 1e-12 for hundreds of columns and weights of about 1. Values count as at most 1e35 in
+/// size. Capped as acyclicity(). O(M R^2 + R^3), or O(M^3) for M <= R. Error(invalid_argument,
+/// dim_mismatch).
+double low_rank_acyclicity(const MatrixView& u, const MatrixView& v, Matrix* u_gradient = nullptr,
+                           Matrix* v_gradient = nullptr);
+
 /// For every column x_j of x, `count` others (1 <= count < M) that may be its causes, by rising
 /// number: count x M. Three quarters of them are taken in six rounds, the columns whose values, or
 /// distances from the mean, correlate most with what a ridge regression of x_j on the values and
@@ -247,7 +263,9 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
 /// i -> j at (j * channels + k) * features + i (channels: hidden for sem mlp, else 1); self weights
 /// must be 0 and their gradient is 0. With options.candidates = p, cause number c of effect j,
 /// which is candidate_causes(x, p)(c, j), takes the place of i and p that of features. Computed in
-/// double, and in float only if options.precision is float32.
+/// double, and in float only if options.precision is float32. With options.rank = r the parameters
+/// are U and V (features x r, by columns), |W|_1 is sum_a |u_a|_1 |v_a|_1 >= |UV'|_1, h that of
+/// low_rank_acyclicity(), and self weights do not count as causes.
 double dag_loss(const MatrixView& x, std::span<const double> parameters, double rho, double alpha,
                 const DagOptions& options, std::vector<double>* gradient = nullptr);
 
@@ -405,12 +423,42 @@ struct Shape {
   std::int64_t ridged = 0; ///< the leading parameters that the ridge holds
 };
 
-/// A structural equation model whose parameters are one vector. The vector starts with the edge
-/// weights W: channel k of the edge from input c of effect j is entry (j * channels + k) * inputs +
-/// c, so that the weights of one effect are adjacent columns of an inputs x (features * channels)
-/// matrix. Input c of effect j is column causes(c, j), or column c if all columns are inputs; self
-/// weights are then 0 and so is their gradient. The strength of an edge is
-/// S[c,j] = sum_k W[c,j,k]^2, which is what the constraint sees.
+/// What is learned of the edges, features x features.
+struct LearnedEdges {
+  SparseMatrix weights; ///< norms over the channels; the weights themselves if there is one only
+  SparseMatrix sign;    ///< -1 or 1
+};
+
+/// Factors of lambda by which the sizes of parameters count: the same for `length` leading ones, the
+/// next for as many behind them, and so on; none for the rest.
+struct Shrinkage {
+  std::int64_t length = 0;
+  std::vector<double> factor;
+};
+
+/// The terms of the objective beside -ELBO (paper, eq_lossdag, and the ridge of model G).
+struct Penalty {
+  double lambda = 0;
+  double l2 = 0;
+  double rho = 0;
+  double alpha = 0;
+  const Matrix* factor = nullptr; ///< of lambda; null: 1 everywhere
+};
+
+/// What these terms see of the parameters of a model: the graph.
+template <class T>
+class EdgeTerms {
+public:
+  virtual ~EdgeTerms();
+  /// h of the parameters. It and its gradient hold for the calls below until this is called again.
+  virtual double constraint(const T* parameters, Run& run) = 0;
+  /// The value of the terms. Adds the gradient of all but the L1 term.
+  virtual double add(const T* parameters, const Penalty& penalty, T* gradient, Run& run) = 0;
+  /// How the L1 term takes the parameters, without the penalty's factors.
+  virtual Shrinkage shrinkage(const T* parameters) const = 0;
+};
+
+/// A structural equation model whose parameters are one vector.
 template <class T>
 class Model {
 public:
@@ -419,25 +467,43 @@ public:
   virtual ~Model();
   const Shape& shape() const noexcept { return shape_; }
   const Causes& causes() const noexcept { return causes_; }
-  std::int64_t edge_parameters() const noexcept {
-    return shape_.inputs * shape_.features * shape_.channels;
-  }
 
   virtual void initialize(std::uint64_t seed, T* parameters) const = 0;
   /// Give the edge from input c of effect j this weight, in parameters that were initialised.
-  virtual void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const {
-    parameters[j * shape_.inputs + c] = static_cast<T>(weight);
-  }
+  virtual void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const = 0;
   /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.
   virtual Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) = 0;
-  /// Into sign (inputs x features): -1, 0 or 1, how the effect moves with the cause over the rows.
-  virtual void edge_signs(const Table& table, const T* parameters, Matrix& sign,
-                          Run& run) = 0;
+  /// The other terms of the objective; the model outlives them.
+  virtual std::unique_ptr<EdgeTerms<T>> edge_terms(Constraint form) const = 0;
+  /// The edges, and how their effects move with their causes over the rows.
+  virtual LearnedEdges edges(const Table& table, const T* parameters, Run& run) = 0;
 
 private:
   Shape shape_;
   Causes causes_;
 };
+
+/// A model whose parameters start with the edge weights W: channel k of the edge from input c of
+/// effect j is entry (j * channels + k) * inputs + c, so that the weights of one effect are adjacent
+/// columns of an inputs x (features * channels) matrix. Input c of effect j is column causes(c, j),
+/// or column c if all columns are inputs; self weights are then 0 and so is their gradient. The
+/// strength of an edge is S[c,j] = sum_k W[c,j,k]^2, which is what the constraint sees.
+template <class T>
+class EdgeWeightModel : public Model<T> {
+public:
+  using Model<T>::Model, Model<T>::shape;
+  std::int64_t edge_parameters() const noexcept {
+    return shape().inputs * shape().features * shape().channels;
+  }
+  void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const override {
+    parameters[j * shape().inputs + c] = static_cast<T>(weight);
+  }
+  std::unique_ptr<EdgeTerms<T>> edge_terms(Constraint form) const final;
+  LearnedEdges edges(const Table& table, const T* parameters, Run& run) final;
+  /// Into sign (inputs x features): -1, 0 or 1, how the effect moves with the cause over the rows.
+  virtual void edge_signs(const Table& table, const T* parameters, Matrix& sign, Run& run) = 0;
+};
+
 /// Only sem mlp takes causes, and computes in float.
 template <class T>
 std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
@@ -445,8 +511,16 @@ std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
 template <class T>
 std::unique_ptr<Model<T>> make_mlp(std::int64_t features, Causes causes, const DagOptions& options);
 std::unique_ptr<Model<double>> make_linear(std::int64_t features, const DagOptions& options);
+/// The linear model of options.rank > 0.
+std::unique_ptr<Model<double>> make_low_rank(std::int64_t features, const DagOptions& options);
 std::unique_ptr<Model<double>> make_paper(std::int64_t features, const DagOptions& options);
 std::unique_ptr<Model<double>> make_literal(std::int64_t features, const DagOptions& options);
+
+/// What training at that rank holds beside the table, in bytes, with minibatches of so many rows.
+double low_rank_memory(std::int64_t features, double batch, std::int64_t rank);
+/// Error(invalid_argument) if options.rank is above 0 and the number of columns, the other options
+/// or the knowledge exclude it.
+void check_low_rank(std::int64_t columns, const Knowledge& knowledge, const DagOptions& options);
 
 /// Whether to train in float, and Error(invalid_argument) if the options ask for it in vain.
 bool in_float(const DagOptions& options);
@@ -492,15 +566,6 @@ private:
   std::unique_ptr<Workspace> workspace_;
 };
 
-/// The terms of the objective beside -ELBO (paper, eq_lossdag, and the ridge of model G).
-struct Penalty {
-  double lambda = 0;
-  double l2 = 0;
-  double rho = 0;
-  double alpha = 0;
-  const Matrix* factor = nullptr; ///< of lambda; null: 1 everywhere
-};
-
 /// The value of the objective.
 struct Loss {
   double total = 0;
@@ -512,18 +577,20 @@ struct Loss {
 template <class T>
 class Objective {
 public:
-  Objective(Model<T>& model, Constraint form);
+  Objective(Model<T>& model, Constraint form) : model_(model), terms_(model.edge_terms(form)) {}
   /// h of the parameters. It and its gradient hold for the calls below until this is called again.
-  double constraint(const T* parameters, Run& run);
-  /// The whole loss, and the gradient of its smooth part: of all terms but lambda |W|_1.
+  double constraint(const T* parameters, Run& run) {
+    return h_ = terms_->constraint(parameters, run);
+  }
+  /// The whole loss, and the gradient of its smooth part: of all terms but the L1 term.
   Loss operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty, T* gradient,
                   Run& run);
+  /// How the L1 term takes the parameters, without the penalty's factors.
+  Shrinkage shrinkage(const T* parameters) const { return terms_->shrinkage(parameters); }
 
 private:
   Model<T>& model_;
-  AcyclicityConstraint<T> constraint_;
-  Matrix strength_, slope_;                ///< S and dh/dS
-  std::vector<double> absolute_, squares_; ///< sums over the weights of a block of effects
+  std::unique_ptr<EdgeTerms<T>> terms_;
   double h_ = 0;
 };
 
@@ -542,10 +609,9 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
                                  const Matrix& factor, const std::vector<Edge>& start,
                                  const DagOptions& options, Run& run, Checkpoint* checkpoint);
 
-/// What is learned of the edges; matrices are inputs x features.
+/// A trained model.
 struct Fit {
-  Matrix weights; ///< norms over the channels; the weights themselves if there is one channel only
-  Matrix sign;
+  LearnedEdges edges;
   std::vector<DagEpoch> history;
   double h = 0;
 };

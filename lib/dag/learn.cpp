@@ -85,12 +85,6 @@ double automatic_lambda(Sem sem, std::int64_t rows, std::int64_t features) {
 std::int64_t cause(const sem::Causes& causes, std::int64_t c, std::int64_t j) {
   return causes.empty() ? c : causes(c, j);
 }
-Matrix unpack(const Matrix& packed, const sem::Causes& causes) {
-  Matrix full(packed.cols(), packed.cols());
-  for (std::int64_t j = 0; j < packed.cols(); ++j)
-    for (std::int64_t c = 0; c < packed.rows(); ++c) full(cause(causes, c, j), j) = packed(c, j);
-  return full;
-}
 Matrix pack(const EdgeFactors& known, const sem::Causes& causes, std::int64_t inputs,
             std::int64_t features) {
   if (known.empty()) return {};
@@ -104,14 +98,15 @@ Matrix pack(const EdgeFactors& known, const sem::Causes& causes, std::int64_t in
 }
 
 // Back to the numbers of the caller's columns; what was left out is 0.
-SparseMatrix scatter(const Matrix& packed, const sem::Causes& causes,
-                     const std::vector<std::int64_t>& columns, std::int64_t size) {
+SparseMatrix scatter(const SparseMatrix& features, const std::vector<std::int64_t>& columns,
+                     std::int64_t size) {
   std::vector<std::vector<std::pair<std::int32_t, double>>> entries(static_cast<std::size_t>(size));
-  for (std::int64_t j = 0; j < packed.cols(); ++j) {
-    auto& column = entries[static_cast<std::size_t>(columns[static_cast<std::size_t>(j)])];
-    for (std::int64_t c = 0; c < packed.rows(); ++c)
-      if (packed(c, j) != 0)
-        column.emplace_back(columns[static_cast<std::size_t>(cause(causes, c, j))], packed(c, j));
+  for (std::size_t j = 0; j < columns.size(); ++j) {
+    auto& column = entries[static_cast<std::size_t>(columns[j])];
+    for (auto e = static_cast<std::size_t>(features.offsets[j]);
+         e < static_cast<std::size_t>(features.offsets[j + 1]); ++e)
+      column.emplace_back(columns[static_cast<std::size_t>(features.indices[e])],
+                          features.values[e]);
     std::ranges::sort(column);
   }
   SparseMatrix out;
@@ -130,7 +125,7 @@ SparseMatrix scatter(const Matrix& packed, const sem::Causes& causes,
 void keep_refined(const Refinement& refinement, const sem::Table& table, Dag& dag) {
   const std::int64_t m = dag.weights.rows;
   dag.refined = true;
-  dag.statistic = scatter(refinement.statistic, {}, table.columns(), m);
+  dag.statistic = scatter(to_sparse(refinement.statistic), table.columns(), m);
   std::vector<Edge> edges;
   dag.effective_threshold =
       refinement.kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
@@ -242,6 +237,7 @@ void check_request(std::int64_t rows, std::int64_t columns, const Knowledge& kno
                    DagOptions options) {
   check_options(fields(options));
   sem::in_float(options); // may refuse
+  sem::check_low_rank(columns, knowledge, options);
   if (rows < min_rows || columns < min_columns)
     throw Error(Status::invalid_argument,
                 "x needs at least 2 features with variance and 10 observations; got " +
@@ -265,6 +261,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   const sem::Table table(source, weight, options.standardize, in_memory, run);
   const std::int64_t n = table.rows(), m = table.features();
   Dag dag;
+  sem::check_low_rank(m, knowledge, options); // again: constant columns do not count
   dag.required = knowledge.required;
   dag.center = table.center();
   dag.scale = table.scale();
@@ -289,8 +286,8 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= options.h_tolerance;
-  dag.weights = scatter(fit.weights, causes, table.columns(), source.columns);
-  dag.sign = scatter(fit.sign, causes, table.columns(), source.columns);
+  dag.weights = scatter(fit.edges.weights, table.columns(), source.columns);
+  dag.sign = scatter(fit.edges.sign, table.columns(), source.columns);
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
@@ -298,9 +295,8 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
 
   const bool wanted_refinement = refines(options, m);
   if (wanted_refinement && weight.empty()) {
-    Matrix strength = unpack(fit.weights, causes);
-    for (std::int64_t e = 0; e < strength.size(); ++e)
-      strength.data()[e] = std::fabs(strength.data()[e]);
+    for (double& value : fit.edges.weights.values) value = std::fabs(value);
+    const Matrix strength = to_matrix(fit.edges.weights);
     const Matrix all_factors = pack(known, {}, m, m);
     check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
     const Matrix read = in_memory ? Matrix() : table.spaced_rows(n, run);
@@ -364,6 +360,7 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   DagOptions options = options_in;
   check_options(fields(options));
   checked_size(rows, columns, "the table");
+  sem::check_low_rank(columns, {}, options);
   const double m = static_cast<double>(columns);
   const double inputs = static_cast<double>(sem::input_count(columns, options));
   const bool packed = inputs < m;
@@ -371,6 +368,8 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
   const double batch = static_cast<double>(
       std::min(rows, std::max<std::int64_t>(options.batch_size, 256))); // signs take 256 rows
+  if (options.rank > 0)
+    return table_bytes(rows, columns) + sem::low_rank_memory(columns, batch, options.rank);
   // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
   // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
   // result replaces.
@@ -390,6 +389,7 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
   if (features < 1)
     throw Error(Status::invalid_argument,
                 "features is " + std::to_string(features) + "; it must be at least 1");
+  sem::check_low_rank(features, {}, options);
   const std::int64_t inputs = sem::input_count(features, options);
   sem::Causes causes;
   if (inputs < features) causes = sem::Causes(inputs, features);
@@ -417,8 +417,11 @@ double loss_in(const Matrix& x, const Matrix& weight, sem::Causes causes,
                 {options.lambda, options.l2, rho, alpha}, slope.data(), run);
   if (!gradient) return loss.total;
   gradient->assign(slope.begin(), slope.end());
-  for (std::size_t e = 0; e < static_cast<std::size_t>(model->edge_parameters()); ++e)
-    (*gradient)[e] += options.lambda * ((p[e] > 0) - (p[e] < 0));
+  const sem::Shrinkage shrinkage = objective.shrinkage(p.data());
+  std::size_t e = 0;
+  for (const double factor : shrinkage.factor)
+    for (const std::size_t end = e + static_cast<std::size_t>(shrinkage.length); e < end; ++e)
+      (*gradient)[e] += options.lambda * factor * ((p[e] > 0) - (p[e] < 0));
   return loss.total;
 }
 

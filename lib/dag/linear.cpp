@@ -11,10 +11,10 @@ module cape.dag;
 namespace cape::sem {
 namespace {
 
-class LinearSem final : public Model<double> {
+class LinearSem final : public EdgeWeightModel<double> {
 public:
   LinearSem(std::int64_t features, bool unequal_variances)
-      : Model({features, features, 1, features * features, 0}),
+      : EdgeWeightModel({features, features, 1, features * features, 0}),
         unequal_variances_(unequal_variances) {}
 
   void initialize(std::uint64_t, double* parameters) const override {

@@ -32,10 +32,10 @@ arma::Mat<T> borrow(const T* data, std::int64_t rows, std::int64_t cols) {
 }
 
 template <class T>
-class MlpSem final : public Model<T> {
+class MlpSem final : public EdgeWeightModel<T> {
 public:
   MlpSem(const Shape& shape, Causes causes, bool unequal_variances)
-      : Model<T>(shape, std::move(causes)), hidden_(shape.channels),
+      : EdgeWeightModel<T>(shape, std::move(causes)), hidden_(shape.channels),
         unequal_variances_(unequal_variances), part_(static_cast<std::size_t>(shape.features)) {}
 
   void initialize(std::uint64_t seed, T* parameters) const override;
@@ -44,7 +44,7 @@ public:
   void edge_signs(const Table& table, const T* parameters, Matrix& sign, Run& run) override;
 
 private:
-  using Model<T>::shape, Model<T>::causes, Model<T>::edge_parameters;
+  using EdgeWeightModel<T>::shape, EdgeWeightModel<T>::causes, EdgeWeightModel<T>::edge_parameters;
 
   // Where the parts of the vector start: W, v (features x hidden), b (likewise), c (features).
   std::int64_t v_at() const { return edge_parameters(); }

@@ -72,6 +72,13 @@ OptionFields fields(DagOptions& o) {
            "Columns that may be causes of an effect, chosen by association before learning (sem "
            "mlp): cost and memory of learning then grow with M times this. Automatic: all columns",
        .source = "docs/method.md"});
+  add({.name = "dag.rank",
+       .value = &o.rank,
+       .min = 0,
+       .max = many,
+       .doc = "r > 0: the weights are UV' with U and V of r columns each (paper: 40), for graphs with "
+              "few causes (sem linear). 0: a weight for every edge",
+       .source = "supp_complexity; docs/method.md"});
   add({.name = "dag.hidden",
        .value = &o.hidden,
        .min = 1,

@@ -51,10 +51,10 @@ void signs_of(const double* a, Matrix& sign) {
 
 // f(x) = c + x + sum_k u_k tanh(w_k x + b_k). Without an anchor nothing fixes the scale of f; the
 // change of variables does: log p(x) = log p(z) + sum_j log|f'(x_j)|.
-class PaperSem final : public Model<double> {
+class PaperSem final : public EdgeWeightModel<double> {
 public:
   PaperSem(std::int64_t features, bool unequal_variances)
-      : Model({features, features, 1, features * features + 3 * units + 1, 0}),
+      : EdgeWeightModel({features, features, 1, features * features + 3 * units + 1, 0}),
         unequal_variances_(unequal_variances) {}
 
   void initialize(std::uint64_t seed, double* parameters) const override {
@@ -186,10 +186,11 @@ public:
 // eq_enc, eq_dec and eq_OptDAG as written, the posterior being its mean: Z (I - A)^-1 is f(X)
 // again, so the decoder sees f(X), the reconstruction says nothing about A, and neither does
 // anything else fix the scale of f: A and f shrink together.
-class LiteralSem final : public Model<double> {
+class LiteralSem final : public EdgeWeightModel<double> {
 public:
   explicit LiteralSem(std::int64_t features)
-      : Model({features, features, 1, features * features + 2 * ScalarRelu::parameters, 0}) {}
+      : EdgeWeightModel(
+            {features, features, 1, features * features + 2 * ScalarRelu::parameters, 0}) {}
 
   void initialize(std::uint64_t seed, double* parameters) const override {
     std::fill_n(parameters, edge_parameters(), 0.0);

@@ -16,12 +16,12 @@ namespace {
 
 // Norms over the channels; the weights themselves where there is one channel only.
 template <class T>
-Matrix adjacency(const Shape& shape, const std::vector<T>& parameters) {
+Matrix adjacency(const Shape& shape, const T* parameters) {
   const std::int64_t inputs = shape.inputs, channels = shape.channels;
   Matrix a(inputs, shape.features);
   for (std::int64_t j = 0; j < a.cols(); ++j)
     for (std::int64_t i = 0; i < inputs; ++i) {
-      const T* w = parameters.data() + j * channels * inputs + i;
+      const T* w = parameters + j * channels * inputs + i;
       double squares = 0;
       for (std::int64_t k = 0; k < channels; ++k) {
         const double value = w[k * inputs];
@@ -32,6 +32,23 @@ Matrix adjacency(const Shape& shape, const std::vector<T>& parameters) {
   return a;
 }
 
+// Zeros are left out.
+SparseMatrix unpacked(const Matrix& packed, const Causes& causes) {
+  if (causes.empty()) return to_sparse(packed);
+  SparseMatrix full;
+  full.rows = full.cols = packed.cols();
+  full.offsets.push_back(0);
+  for (std::int64_t j = 0; j < packed.cols(); ++j) {
+    for (std::int64_t c = 0; c < packed.rows(); ++c)
+      if (packed(c, j) != 0) {
+        full.indices.push_back(static_cast<std::int32_t>(causes(c, j)));
+        full.values.push_back(packed(c, j));
+      }
+    full.offsets.push_back(std::ssize(full.values));
+  }
+  return full;
+}
+
 template <class T>
 Fit train_in(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
              const std::vector<Edge>& start, const DagOptions& options, Run& run,
@@ -39,16 +56,24 @@ Fit train_in(const Table& table, const Causes& causes, double lambda, const Matr
   const std::unique_ptr<Model<T>> model = make_model<T>(table.features(), causes, options);
   Solution<T> solution =
       augmented_lagrangian(*model, table, lambda, factor, start, options, run, checkpoint);
-  Fit fit{adjacency(model->shape(), solution.parameters),
-          Matrix(model->shape().inputs, table.features()), std::move(solution.history), solution.h};
-  model->edge_signs(table, solution.parameters.data(), fit.sign, run);
-  return fit;
+  return {model->edges(table, solution.parameters.data(), run), std::move(solution.history),
+          solution.h};
 }
 
 } // namespace
 
 template <class T>
 Model<T>::~Model() = default;
+
+template <class T>
+LearnedEdges EdgeWeightModel<T>::edges(const Table& table, const T* parameters, Run& run) {
+  LearnedEdges learned;
+  learned.weights = unpacked(adjacency(shape(), parameters), this->causes());
+  Matrix sign(shape().inputs, shape().features);
+  edge_signs(table, parameters, sign, run);
+  learned.sign = unpacked(sign, this->causes());
+  return learned;
+}
 
 bool in_float(const DagOptions& options) {
   if (options.precision == Precision::float32 && options.sem != Sem::mlp)
@@ -68,7 +93,8 @@ std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
   checked_size(checked_size(features, channels, what) + beside_weights, inputs + beside_weights,
                what);
   if constexpr (std::is_same_v<T, double>) switch (options.sem) {
-    case Sem::linear: return make_linear(features, options);
+    case Sem::linear:
+      return options.rank > 0 ? make_low_rank(features, options) : make_linear(features, options);
     case Sem::paper: return make_paper(features, options);
     case Sem::literal: return make_literal(features, options);
     case Sem::mlp: break;
@@ -123,6 +149,8 @@ double column_score(T* z, std::int64_t rows, const T* weight, bool unequal_varia
 
 template class Model<float>;
 template class Model<double>;
+template LearnedEdges EdgeWeightModel<float>::edges(const Table&, const float*, Run&);
+template LearnedEdges EdgeWeightModel<double>::edges(const Table&, const double*, Run&);
 template std::unique_ptr<Model<float>> make_model(std::int64_t, Causes, const DagOptions&);
 template std::unique_ptr<Model<double>> make_model(std::int64_t, Causes, const DagOptions&);
 template double column_score(float*, std::int64_t, const float*, bool);

@@ -76,6 +76,11 @@ one_of <- function(value, choices, name) {
 #' @param candidates features that may be causes of a feature, chosen by association before learning
 #'   (`sem = "mlp"`); time and memory of learning then grow with features times this, which is for
 #'   thousands of features. `NA`: all.
+#' @param rank 0: a weight for every edge. Above: the matrix of weights is a product UV' with U and V of so
+#'   many columns each (40 in the paper), whose cost grows with features times this. For graphs in which
+#'   few features are causes; sparse graphs are of high rank in general and lose edges. At most the number
+#'   of features that vary; needs `sem = "linear"`, `constraint = "expm"`, `candidates = NA` and no
+#'   knowledge of the graph.
 #' @param hidden units of a feature's network.
 #' @param precision numbers that training computes with, `"double"` or `"float"` (`sem = "mlp"` only).
 #'   `"automatic"`: `"float"` where it can be.
@@ -96,7 +101,7 @@ one_of <- function(value, choices, name) {
 DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
                      lambda = NA_real_, threshold = 0.2, epochs = 100L,
                      constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.002,
-                     candidates = NA_integer_, hidden = 10L,
+                     candidates = NA_integer_, rank = 0L, hidden = 10L,
                      precision = c("automatic", "double", "float"), batch.size = 128L, learning.rate = 0.01,
                      rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4,
                      refine.t = 3, refine.window = NA_integer_, refine.hidden = 32L, refine.epochs = 100L) {
@@ -110,7 +115,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
         threshold = threshold, epochs = epochs,
         constraint = one_of(constraint, c("expm", "logdet"), "constraint"),
         missing = one_of(missing, c("fail", "mask"), "missing"), l2 = l2,
-        candidates = candidates, hidden = hidden,
+        candidates = candidates, rank = rank, hidden = hidden,
         precision = one_of(precision, c("automatic", "double", "float"), "precision"),
         batch.size = batch.size,
         learning.rate = learning.rate, rho.growth = rho.growth,

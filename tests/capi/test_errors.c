@@ -388,6 +388,13 @@ static void bad_tables(void) {
   CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "Inf");
   memcpy(y, x, sizeof y);
 
+  /* A rank that the model or the table does not have. */
+  CHECK_OK(cape_options_set_i64(options, "dag.rank", N_COLS + 1));
+  CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "at most");
+  CHECK_OK(cape_options_set_i64(options, "dag.rank", 1));
+  CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "dag.sem linear");
+  CHECK_OK(cape_options_set_i64(options, "dag.rank", 0));
+
   v.n_rows = 9; /* too few observations, none, one column */
   CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "9");
   v.n_rows = 0;

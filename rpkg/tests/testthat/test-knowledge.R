@@ -41,6 +41,16 @@ test_that("tiers, roots and regulators exclude what they say", {
         unname(w()))  # lambda is 0
 })
 
+test_that("a matrix of low rank takes no knowledge and no more columns than features", {
+    low_rank <- function(rank, ...) suppressWarnings(cape_learn_dag(chain(), linear(rank = rank), seed = 1, ...))
+    expect_identical(dim(cape_weights(low_rank(2L))), c(4L, 4L))
+    expect_error(low_rank(5L), "rank is 5; it must be at most .* 4", class = "capeError")
+    expect_error(low_rank(2L, knowledge = cape_knowledge(roots = "gene2")), "rank is 2; with knowledge",
+        class = "capeError")
+    expect_error(cape_learn_dag(chain(), DagParam(rank = 2L), seed = 1), "rank is 2; .* needs sem linear",
+        class = "capeError")
+})
+
 test_that("batches of another level change nothing, as a vector or as colData", {
     x <- chain()
     batch <- rep(c("a", "b", "b", "c"), 50)
