@@ -37,47 +37,65 @@ arma::mat pair_products(const arma::mat& rows) {
       out.col(pair++) = pair_weight(a, b) * rows.col(a) % rows.col(b);
   return out;
 }
-// The gradient with respect to the rows from that with respect to their products.
-arma::mat pull_back(const arma::mat& rows, const arma::mat& slope) {
-  arma::mat out(rows.n_rows, rows.n_cols, arma::fill::zeros);
-  arma::uword pair = 0;
-  for (arma::uword b = 0; b < rows.n_cols; ++b)
-    for (arma::uword a = 0; a <= b; ++a, ++pair) {
-      out.col(a) += pair_weight(a, b) * slope.col(pair) % rows.col(b);
-      out.col(b) += pair_weight(a, b) * slope.col(pair) % rows.col(a);
-    }
-  return out;
+// Adds multiplier times the gradient with respect to the factor, given that with respect to its
+// products.
+void add_pull_back(const arma::mat& factor, const arma::mat& slope, double multiplier,
+                   arma::mat& gradient, Run& run) {
+  constexpr arma::uword height = 512; // rows whose columns stay in the cache
+  const arma::uword m = factor.n_rows;
+  run.parallel_for(static_cast<std::int64_t>((m + height - 1) / height), [&](std::int64_t block) {
+    const arma::uword first = static_cast<arma::uword>(block) * height;
+    const arma::uword end = std::min(m, first + height);
+    arma::uword pair = 0;
+    for (arma::uword b = 0; b < factor.n_cols; ++b)
+      for (arma::uword a = 0; a <= b; ++a, ++pair) {
+        const double weight = multiplier * pair_weight(a, b);
+        const double *s = slope.colptr(pair), *f_a = factor.colptr(a), *f_b = factor.colptr(b);
+        double *g_a = gradient.colptr(a), *g_b = gradient.colptr(b);
+        for (arma::uword i = first; i < end; ++i) {
+          const double pull = weight * s[i];
+          g_a[i] += pull * f_b[i];
+          g_b[i] += pull * f_a[i];
+        }
+      }
+  });
 }
 
-// h = tr exp(A o A) - M for A = UV', and its gradients with respect to U and V. With P and Q the
-// products of pairs, A o A = PQ', which has the eigenvalues of Q'P and zeros beside: h is
-// tr exp(Q'P) - R, dh/dP = Q exp(Q'P)' and dh/dQ = P exp(Q'P). Where there are no more rows than
-// pairs, A itself is smaller, and h more exact.
+// h = tr exp(A o A) - M for A = UV'. With P and Q the products of pairs, A o A = PQ', which has the
+// eigenvalues of Q'P and zeros beside: h is tr exp(Q'P) - R, dh/dP = Q exp(Q'P)' and dh/dQ =
+// P exp(Q'P). Where there are no more rows than pairs, A itself is smaller, and h more exact.
 class LowRankConstraint {
 public:
   LowRankConstraint(std::int64_t features, std::int64_t rank)
       : size_(std::min(features, pair_count(rank))), by_pairs_(size_ < features),
         constraint_(Constraint::expm), strength_(size_, size_), slope_(size_, size_) {}
 
-  double operator()(const arma::mat& u_in, const arma::mat& v_in, arma::mat& u_slope,
-                    arma::mat& v_slope, Run& run) {
-    constexpr double most = 1e35; // so that h's fourth powers and their squares are finite
-    const arma::mat u = arma::clamp(u_in, -most, most), v = arma::clamp(v_in, -most, most);
-    return by_pairs_ ? of_pairs(u, v, u_slope, v_slope, run)
-                     : of_edges(u, v, u_slope, v_slope, run);
+  /// h.
+  double operator()(const arma::mat& u_in, const arma::mat& v_in, Run& run) {
+    const arma::mat u = bounded(u_in), v = bounded(v_in);
+    return by_pairs_ ? of_pairs(u, v, run) : of_edges(u, v, run);
+  }
+  /// Adds multiplier times its gradients with respect to U and V, by dh/dP and dh/dQ of the last
+  /// call of the above, whose factors may differ from these: the pull on a factor then still falls
+  /// with the factor, as that on an edge weight does with the weight, and does not overshoot.
+  void add_slopes(const arma::mat& u, const arma::mat& v, double multiplier, arma::mat& u_slope,
+                  arma::mat& v_slope, Run& run) const {
+    add_pull_back(bounded(u), p_slope_, multiplier, u_slope, run);
+    add_pull_back(bounded(v), q_slope_, multiplier, v_slope, run);
   }
 
 private:
-  double of_edges(const arma::mat& u, const arma::mat& v, arma::mat& u_slope, arma::mat& v_slope,
-                  Run& run);
-  double of_pairs(const arma::mat& u, const arma::mat& v, arma::mat& u_slope, arma::mat& v_slope,
-                  Run& run);
+  // So that fourth powers and their squares are finite.
+  static arma::mat bounded(const arma::mat& factor) { return arma::clamp(factor, -1e35, 1e35); }
+  double of_edges(const arma::mat& u, const arma::mat& v, Run& run);
+  double of_pairs(const arma::mat& u, const arma::mat& v, Run& run);
   void scale_slope(const arma::mat& u, const arma::mat& v);
 
   std::int64_t size_;
   bool by_pairs_;
   AcyclicityConstraint<double> constraint_;
-  Matrix strength_, slope_; ///< A o A or Q'P, and exp of that, transposed
+  Matrix strength_, slope_;     ///< A o A or Q'P, and exp of that, transposed
+  arma::mat p_slope_, q_slope_; ///< dh/dP, dh/dQ
 };
 
 // Where exp is near the largest number its products with U and V must not pass it: the gradient
@@ -90,21 +108,19 @@ void LowRankConstraint::scale_slope(const arma::mat& u, const arma::mat& v) {
   if (constexpr double limit = 700; bound > limit) slope *= std::exp(limit - bound);
 }
 
-double LowRankConstraint::of_edges(const arma::mat& u, const arma::mat& v, arma::mat& u_slope,
-                                   arma::mat& v_slope, Run& run) {
-  const arma::mat a = u * v.t();
+double LowRankConstraint::of_edges(const arma::mat& u, const arma::mat& v, Run& run) {
   arma::mat strength = borrow(strength_.data(), size_, size_);
-  strength = a % a;
+  strength = arma::square(u * v.t());
   const double h = constraint_(strength_, slope_, run);
   scale_slope(u, v);
-  const arma::mat pull = 2 * a % borrow(slope_.data(), size_, size_);
-  u_slope = pull * v;
-  v_slope = pull.t() * u;
+  const arma::mat slope = borrow(slope_.data(), size_, size_);
+  p_slope_ = slope * pair_products(v);
+  run.poll();
+  q_slope_ = slope.t() * pair_products(u);
   return h;
 }
 
-double LowRankConstraint::of_pairs(const arma::mat& u, const arma::mat& v, arma::mat& u_slope,
-                                   arma::mat& v_slope, Run& run) {
+double LowRankConstraint::of_pairs(const arma::mat& u, const arma::mat& v, Run& run) {
   // Fixed blocks, so that the bits do not depend on the number of threads.
   constexpr arma::uword height = 256, width = 128;
   const arma::uword m = u.n_rows;
@@ -129,12 +145,13 @@ double LowRankConstraint::of_pairs(const arma::mat& u, const arma::mat& v, arma:
   const double h = constraint_(strength_, slope_, run);
   scale_slope(u, v);
   const arma::mat slope = borrow(slope_.data(), size_, size_);
+  p_slope_.set_size(m, pairs);
+  q_slope_.set_size(m, pairs);
   run.parallel_for(blocks(m, width), [&](std::int64_t block) {
     const arma::uword first = static_cast<arma::uword>(block) * width;
     const arma::uword last = std::min(m, first + width) - 1;
-    const arma::mat u_rows = u.rows(first, last), v_rows = v.rows(first, last);
-    u_slope.rows(first, last) = pull_back(u_rows, pair_products(v_rows) * slope);
-    v_slope.rows(first, last) = pull_back(v_rows, pair_products(u_rows) * slope.t());
+    p_slope_.rows(first, last) = pair_products(v.rows(first, last)) * slope;
+    q_slope_.rows(first, last) = pair_products(u.rows(first, last)) * slope.t();
   });
   return h;
 }
@@ -142,20 +159,17 @@ double LowRankConstraint::of_pairs(const arma::mat& u, const arma::mat& v, arma:
 class LowRankTerms final : public EdgeTerms<double> {
 public:
   LowRankTerms(std::int64_t features, std::int64_t rank)
-      : features_(features), rank_(rank), constraint_(features, rank),
-        slope_(static_cast<std::size_t>(2 * features * rank)) {}
+      : features_(features), rank_(rank), constraint_(features, rank) {}
 
   double constraint(const double* parameters, Run& run) override {
-    const std::int64_t size = features_ * rank_;
-    arma::mat u_slope = borrow(slope_.data(), features_, rank_);
-    arma::mat v_slope = borrow(slope_.data() + size, features_, rank_);
-    return h_ = constraint_(borrow(parameters, features_, rank_),
-                            borrow(parameters + size, features_, rank_), u_slope, v_slope, run);
+    return h_ = constraint_(factor(parameters, 0), factor(parameters, 1), run);
   }
 
-  double add(const double* parameters, const Penalty& penalty, double* gradient, Run&) override {
-    const double multiplier = penalty.rho * h_ + penalty.alpha;
-    for (std::size_t p = 0; p < slope_.size(); ++p) gradient[p] += multiplier * slope_[p];
+  double add(const double* parameters, const Penalty& penalty, double* gradient,
+             Run& run) override {
+    arma::mat u_slope = factor(gradient, 0), v_slope = factor(gradient, 1);
+    constraint_.add_slopes(factor(parameters, 0), factor(parameters, 1),
+                           penalty.rho * h_ + penalty.alpha, u_slope, v_slope, run);
     const std::vector<double> sizes = column_sizes(parameters);
     double absolute = 0;
     for (std::size_t a = 0; a < sizes.size() / 2; ++a)
@@ -170,6 +184,10 @@ public:
   }
 
 private:
+  // U, which is number 0, or V.
+  arma::mat factor(const double* parameters, int number) const {
+    return borrow(parameters + number * features_ * rank_, features_, rank_);
+  }
   // |u_1|_1 ... |u_r|_1, |v_1|_1 ... |v_r|_1.
   std::vector<double> column_sizes(const double* parameters) const {
     const arma::rowvec sizes = arma::sum(arma::abs(borrow(parameters, features_, 2 * rank_)));
@@ -178,7 +196,6 @@ private:
 
   std::int64_t features_, rank_;
   LowRankConstraint constraint_;
-  std::vector<double> slope_;
   double h_ = 0;
 };
 
@@ -279,10 +296,11 @@ std::unique_ptr<Model<double>> make_low_rank(std::int64_t features, const DagOpt
 double low_rank_memory(std::int64_t features, double batch, std::int64_t rank) {
   const double m = static_cast<double>(features), r = static_cast<double>(rank);
   const double pairs = r * (r + 1) / 2, exponential = std::min(m, pairs);
-  // Factors, their gradient, that of h, two moments and a copy in h; a minibatch, its copy as read,
-  // the residual and the factors of its rows; exp of h with its workspace; products of pairs.
-  return 8 * (7 * 2 * m * r + batch * (3 * m + 2 * r) + 8 * exponential * exponential +
-              (pairs < m ? 3 * 256 * pairs : 2 * m * m));
+  // Factors, their gradient, two moments and a copy in h; a minibatch, its copy as read, the
+  // residual and the factors of its rows; exp of h with its workspace; dh/dP, dh/dQ, and products of
+  // a block of rows or of all.
+  return 8 * (5 * 2 * m * r + batch * (3 * m + 2 * r) + 8 * exponential * exponential +
+              2 * m * pairs + (pairs < m ? 3 * 256 : m) * pairs);
 }
 
 void check_low_rank(std::int64_t columns, const Knowledge& knowledge, const DagOptions& options) {
@@ -324,12 +342,14 @@ double low_rank_acyclicity(const MatrixView& u, const MatrixView& v, Matrix* u_g
   double h = 0;
   if (u.rows > 0) {
     const Matrix u_values = to_matrix(u), v_values = to_matrix(v);
+    const arma::mat u_factor = sem::borrow(u_values.data(), u.rows, u.cols);
+    const arma::mat v_factor = sem::borrow(v_values.data(), u.rows, u.cols);
+    Run run;
+    sem::LowRankConstraint constraint(u.rows, u.cols);
+    h = constraint(u_factor, v_factor, run);
     arma::mat u_out = sem::borrow(u_slope.data(), u.rows, u.cols);
     arma::mat v_out = sem::borrow(v_slope.data(), u.rows, u.cols);
-    Run run;
-    h = sem::LowRankConstraint(u.rows, u.cols)(sem::borrow(u_values.data(), u.rows, u.cols),
-                                               sem::borrow(v_values.data(), u.rows, u.cols), u_out,
-                                               v_out, run);
+    constraint.add_slopes(u_factor, v_factor, 1, u_out, v_out, run);
   }
   if (u_gradient) *u_gradient = std::move(u_slope);
   if (v_gradient) *v_gradient = std::move(v_slope);
