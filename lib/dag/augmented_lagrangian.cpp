@@ -40,11 +40,6 @@ double first_rho(std::int64_t features) {
   return std::max(1.0, static_cast<double>(features) / 10);
 }
 
-// exp(S) costs as much as the rest of a step from about here on, and hardly changes in a few steps.
-std::int64_t constraint_interval(std::int64_t features) {
-  return std::max<std::int64_t>(1, features / 64);
-}
-
 // Sums are taken in eight parts, which is fast and, unlike BLAS, the same for any alignment.
 constexpr int lanes = 8;
 
@@ -160,7 +155,7 @@ private:
   double power1_ = 1, power2_ = 1;
 };
 
-// Minibatches of the rows of a table without end, gathered into one buffer. Every pass over the
+// Minibatches of the rows of a table without end, gathered in one matrix. Every pass over the
 // rows has an order of its own, and a batch that reaches the end of a pass goes on with the next:
 // all batches have the same size, and no row is left out.
 template <class T>
@@ -185,21 +180,18 @@ public:
       }
       row = order_[position_++];
     }
-    assign(x_, table_.read(row_, run));
-    assign(weight_, table_.read_weights(row_, run));
+    x_ = table_.read<T>(row_, run);
+    weight_ = table_.read_weights<T>(row_, run);
     return {x_.data(), weight_.empty() ? nullptr : weight_.data(), std::ssize(row_)};
   }
 
 private:
-  static void assign(std::vector<T>& to, const Matrix& from) {
-    to.assign(from.data(), from.data() + from.size());
-  }
   const Table& table_;
   std::uint64_t seed_, pass_ = 0;
   std::vector<std::int64_t> order_; // of the rows in the present pass
   std::size_t position_ = 0;
   std::vector<std::int64_t> row_; // of the present batch
-  std::vector<T> x_, weight_;
+  BasicMatrix<T> x_, weight_;
 };
 
 template <class T>
@@ -342,19 +334,37 @@ Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const 
   return loss;
 }
 
+Pace::Pace(std::int64_t rows, std::int64_t features, const DagOptions& options)
+    : epochs(options.epochs), batch_rows(std::min(options.batch_size, rows)) {
+  // An epoch is one or more passes over the rows, rounded up to whole batches.
+  const std::int64_t passes = ceiling(least_steps_per_epoch(features) * batch_rows, rows);
+  steps_per_epoch = ceiling(passes * rows, batch_rows);
+  steps = checked_size(epochs, steps_per_epoch, "steps");
+  // exp(S) costs as much as the rest of a step from about here on, and hardly changes in a few
+  // steps. Every step may leave the domain of the log-det form.
+  if (options.constraint == Constraint::expm)
+    constraint_interval = std::max<std::int64_t>(1, features / 64);
+  update_interval = options.rho_interval > 0
+                        ? options.rho_interval
+                        : std::max<std::int64_t>(1, epochs / penalty_updates);
+}
+
+bool Pace::ends_with_h(std::int64_t epoch) const {
+  return constraint_interval <= steps_per_epoch || epoch % update_interval == 0 || epoch == epochs;
+}
+
+std::int64_t Pace::renewals() const {
+  std::int64_t count = ceiling(steps, constraint_interval);
+  for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) count += ends_with_h(epoch);
+  return count;
+}
+
 template <class T>
 Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lambda,
                                  const Matrix& factor, const std::vector<Edge>& start,
                                  const DagOptions& options, Run& run, Checkpoint* checkpoint) {
-  const std::int64_t m = model.shape().features, n = table.rows();
-  const std::int64_t batch_rows = std::min(options.batch_size, n);
-  // An epoch is one or more passes over the rows, rounded up to whole batches.
-  const std::int64_t passes = ceiling(least_steps_per_epoch(m) * batch_rows, n);
-  const std::int64_t steps_per_epoch = ceiling(passes * n, batch_rows);
-  const std::int64_t steps = checked_size(options.epochs, steps_per_epoch, "steps");
-  const std::int64_t update_interval =
-      options.rho_interval > 0 ? options.rho_interval
-                               : std::max<std::int64_t>(1, options.epochs / penalty_updates);
+  const std::int64_t m = model.shape().features;
+  const Pace pace(table.rows(), m, options);
 
   Solution<T> fit;
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
@@ -364,11 +374,12 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective<T> objective(model, options.constraint);
   Adam<T> adam(fit.parameters.size(), factor, model.shape().channels);
-  BatchReader<T> reader(table, batch_rows, run.seed());
+  BatchReader<T> reader(table, pace.batch_rows, run.seed());
   const auto renew_constraint = [&](std::int64_t step) {
+    if (step % pace.constraint_interval != 0) return;
     if (options.constraint == Constraint::logdet)
       return_to_domain(objective, fit.parameters, run);
-    else if (step % constraint_interval(m) == 0)
+    else
       objective.constraint(fit.parameters.data(), run);
   };
 
@@ -382,17 +393,14 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     penalty.alpha = *in++;
     h_before = *in;
     first_epoch = checkpoint->epoch + 1;
-    step = checkpoint->epoch * steps_per_epoch;
+    step = checkpoint->epoch * pace.steps_per_epoch;
     reader.skip(step);
     fit.h = objective.constraint(fit.parameters.data(), run);
   }
   for (std::int64_t epoch = first_epoch; epoch <= options.epochs; ++epoch) {
     DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
-    // With very many columns h is renewed less often than once an epoch: at the end of one, and so
-    // in a state to go on from, only where the multipliers need it.
-    const bool ends_with_h = constraint_interval(m) <= steps_per_epoch ||
-                             epoch % update_interval == 0 || epoch == options.epochs;
-    for (std::int64_t s = 0; s < steps_per_epoch; ++s) {
+    const bool ends_with_h = pace.ends_with_h(epoch);
+    for (std::int64_t s = 0; s < pace.steps_per_epoch; ++s) {
       const Batch<T> batch = reader.next(run);
       renew_constraint(step);
       const Loss loss = objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
@@ -404,16 +412,16 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
       record.reconstruction += loss.score.reconstruction;
       record.kl += loss.score.kl;
       fit.h = loss.h;
-      const double progress = static_cast<double>(step) / static_cast<double>(steps);
+      const double progress = static_cast<double>(step) / static_cast<double>(pace.steps);
       const double rate =
           options.learning_rate *
           (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
       adam.step(fit.parameters.data(), gradient.data(),
                 objective.shrinkage(fit.parameters.data()), rate,
                 lambda * std::min(1.0, progress / warm_up), run);
-      run.report({"dag", ++step, steps, loss.total, loss.h});
+      run.report({"dag", ++step, pace.steps, loss.total, loss.h});
     }
-    const double count = static_cast<double>(steps_per_epoch);
+    const double count = static_cast<double>(pace.steps_per_epoch);
     record.loss /= count;
     record.reconstruction /= count;
     record.kl /= count;
@@ -422,7 +430,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     fit.history.push_back(record);
 
     // Half of the tolerance, so that h does not drift back over it while the penalty rests.
-    if (epoch % update_interval == 0 && fit.h > 0.5 * options.h_tolerance) {
+    if (epoch % pace.update_interval == 0 && fit.h > 0.5 * options.h_tolerance) {
       penalty.alpha += penalty.rho * fit.h;
       if (fit.h > sufficient_decrease * h_before)
         penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);

@@ -278,6 +278,9 @@ std::int64_t screened_rows(std::int64_t rows, std::int64_t columns) {
   return std::min(rows, std::clamp(most_rows * 10'000 / columns, least_rows, most_rows));
 }
 
+// Of both kinds of association, in every round and with every probe of the last.
+std::int64_t screening_products() { return 2 * (screening_rounds + 1 + interactions); }
+
 template <class T>
 double sparse_expm(const Matrix& s, const Causes& causes, Matrix& gradient, Run& run) {
   double h = sum_of_walks<T>(s, causes, gradient, run);

@@ -214,6 +214,10 @@ Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOpti
 /// Error(invalid_argument) for sizes or options out of range.
 double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options);
 
+/// Seconds that learn_dag() takes on a table of this size, a rough figure for one thread of a
+/// present server CPU, from the operations that there are. Error(invalid_argument) as above.
+double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options);
+
 /// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
 /// Error(cancelled), or any other, another call goes on where this one was. The bits of the result
 /// are those of a fit that was not interrupted. The checkpoint is the state at the end of the last
@@ -378,10 +382,12 @@ public:
   /// Exactly collinear pairs of the source's columns (weight: their correlation).
   std::vector<Edge> collinear_pairs(Run& run) const;
 
-  /// Rows by number: rows.size() x features.
-  Matrix read(std::span<const std::int64_t> rows, Run& run) const;
+  /// Rows by number, in the type that computes with them: rows.size() x features.
+  template <class T>
+  BasicMatrix<T> read(std::span<const std::int64_t> rows, Run& run) const;
   /// Their weights; empty if all are 1.
-  Matrix read_weights(std::span<const std::int64_t> rows, Run& run) const;
+  template <class T>
+  BasicMatrix<T> read_weights(std::span<const std::int64_t> rows, Run& run) const;
   /// Evenly spaced rows.
   Matrix spaced_rows(std::int64_t count, Run& run) const;
   /// All rows; empty if they are not in memory.
@@ -392,8 +398,10 @@ private:
   void find_moments(Run& run);
   void sort_by_content(Run& run);
   Matrix raw(std::span<const std::int64_t> rows) const;
-  Matrix prepared(std::span<const std::int64_t> rows, Run& run) const;
-  Matrix gather(const Matrix& from, std::span<const std::int64_t> rows,
+  template <class T>
+  BasicMatrix<T> prepared(std::span<const std::int64_t> rows, Run& run) const;
+  template <class T>
+  BasicMatrix<T> gather(const Matrix& from, std::span<const std::int64_t> rows,
                 std::span<const std::int64_t> columns, Run& run) const;
 
   const RowSource& source_;
@@ -539,6 +547,8 @@ std::int64_t input_count(std::int64_t features, const DagOptions& options);
 Causes screen(const MatrixView& x, const EdgeFactors& factors, std::int64_t count, Run& run);
 /// Rows that the screening looks at: its time grows with them and with the square of the columns.
 std::int64_t screened_rows(std::int64_t rows, std::int64_t columns);
+/// The products of all columns with all columns, over those rows, that it takes.
+std::int64_t screening_products();
 
 /// tr exp(S) - M and its gradient exp(S)^T for S >= 0 on a sparse pattern: entry (c, j) of s and
 /// gradient (inputs x features) belongs to the edge causes(c, j) -> j. Where an entry of s is 0, or
@@ -594,6 +604,19 @@ private:
   double h_ = 0;
 };
 
+/// How often augmented_lagrangian() does what.
+struct Pace {
+  Pace(std::int64_t rows, std::int64_t features, const DagOptions& options);
+  std::int64_t epochs, batch_rows, steps_per_epoch, steps;
+  std::int64_t constraint_interval = 1; ///< steps that h and its gradient hold for
+  std::int64_t update_interval;         ///< epochs between updates of alpha and rho
+  /// With very many columns h is renewed less often than once an epoch: at the end of one, and so
+  /// in a state to go on from, only where the multipliers need it.
+  bool ends_with_h(std::int64_t epoch) const;
+  /// Of h, in a whole fit.
+  std::int64_t renewals() const;
+};
+
 /// The paper's alternating updates: proximal AdamW on minibatches; alpha and rho now and then.
 template <class T>
 struct Solution {
@@ -633,6 +656,9 @@ std::vector<Edge> edges_between(const std::vector<Edge>& edges,
 /// The errors of learn_dag() for knowledge of a table of so many columns, but those of the required
 /// edges together with the rest, which are EdgeFactors'.
 void check(const Knowledge& knowledge, std::int64_t columns);
+
+/// The caller's table and ours.
+double table_bytes(std::int64_t rows, std::int64_t columns);
 
 /// learn_dag() with or without a checkpoint.
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,

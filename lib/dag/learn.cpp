@@ -245,11 +245,6 @@ void check_request(std::int64_t rows, std::int64_t columns, const Knowledge& kno
   check(knowledge, columns);
 }
 
-// The caller's table and ours.
-double table_bytes(std::int64_t rows, std::int64_t columns) {
-  return 2 * 8 * static_cast<double>(rows) * static_cast<double>(columns);
-}
-
 std::string task(std::int64_t rows, std::int64_t columns) {
   return "learning a graph of " + std::to_string(columns) + " features from " +
          std::to_string(rows) + " observations";
@@ -354,30 +349,6 @@ Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOpti
                    table_bytes(source.rows, source.columns),
                task(source.rows, source.columns));
   return learn(checked(source), Matrix(), false, knowledge, options, run, nullptr);
-}
-
-double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options_in) {
-  DagOptions options = options_in;
-  check_options(fields(options));
-  checked_size(rows, columns, "the table");
-  sem::check_low_rank(columns, {}, options);
-  const double m = static_cast<double>(columns);
-  const double inputs = static_cast<double>(sem::input_count(columns, options));
-  const bool packed = inputs < m;
-  const double units = options.sem == Sem::mlp ? static_cast<double>(options.hidden) : 1;
-  const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
-  const double batch = static_cast<double>(
-      std::min(rows, std::max<std::int64_t>(options.batch_size, 256))); // signs take 256 rows
-  if (options.rank > 0)
-    return table_bytes(rows, columns) + sem::low_rank_memory(columns, batch, options.rank);
-  // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
-  // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
-  // result replaces.
-  const double screening =
-      packed ? 4 * 3 * static_cast<double>(sem::screened_rows(rows, columns)) * m : 0;
-  const double training = number * (4 * units * m * inputs + batch * m * (units + 2)) +
-                          (packed ? 5 * 8 : 2 * 8 + 6 * number) * m * inputs;
-  return table_bytes(rows, columns) + std::max(screening, training);
 }
 
 // ------------------------------------------------------------------------------------- objective

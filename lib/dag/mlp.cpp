@@ -168,18 +168,16 @@ void MlpSem<T>::edge_signs(const Table& table, const T* parameters, Matrix& sign
   const std::int64_t m = shape().features, inputs = shape().inputs, k_all = m * hidden_;
   constexpr std::int64_t chunk = 256;
   std::vector<double> slope(static_cast<std::size_t>(k_all));
-  std::vector<T> rows(static_cast<std::size_t>(chunk * m));
   const std::vector<T> down(static_cast<std::size_t>(chunk), T(-1));
   for (std::int64_t start = 0; start < table.rows(); start += chunk) {
     const std::int64_t n = std::min(chunk, table.rows() - start);
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
     std::iota(numbers.begin(), numbers.end(), start);
-    const Matrix values = table.read(numbers, run);
-    std::copy_n(values.data(), values.size(), rows.data());
+    const BasicMatrix<T> values = table.read<T>(numbers, run);
     units_.resize(static_cast<std::size_t>(n * k_all));
     run.parallel_for(blocks(), [&](std::int64_t number) {
       const Block effects = block(number);
-      pre_activate({rows.data(), nullptr, n}, effects, parameters);
+      pre_activate({values.data(), nullptr, n}, effects, parameters);
       std::vector<T> z(static_cast<std::size_t>(n)), v_slope(static_cast<std::size_t>(hidden_)),
           bias_slope(v_slope);
       for (std::int64_t j = effects.first; j < effects.end; ++j) {

@@ -69,7 +69,7 @@ Table::Table(const RowSource& source, const Matrix& weight, bool standardize, bo
   if (!keep) return;
   Matrix all(source.rows, features());
   for_blocks(source.rows, source.columns, [&](const std::vector<std::int64_t>& rows) {
-    const Matrix block = prepared(rows, run);
+    const Matrix block = prepared<double>(rows, run);
     for (std::int64_t c = 0; c < features(); ++c)
       std::copy_n(block.column(c), block.rows(), all.column(c) + rows.front());
   });
@@ -119,7 +119,7 @@ void Table::find_moments(Run& run) {
 void Table::sort_by_content(Run& run) {
   std::vector<ValueHash> content(columns_.size());
   for_blocks(source_.rows, source_.columns, [&](const std::vector<std::int64_t>& rows) {
-    const Matrix block = prepared(rows, run);
+    const Matrix block = prepared<double>(rows, run);
     run.parallel_for(features(), [&](std::int64_t c) {
       content[static_cast<std::size_t>(c)].add(
           {block.column(c), static_cast<std::size_t>(block.rows())});
@@ -143,38 +143,42 @@ Matrix Table::raw(std::span<const std::int64_t> rows) const {
   return block;
 }
 
-Matrix Table::prepared(std::span<const std::int64_t> rows, Run& run) const {
+template <class T>
+BasicMatrix<T> Table::prepared(std::span<const std::int64_t> rows, Run& run) const {
   const Matrix block = raw(rows);
-  Matrix out(std::ssize(rows), features());
+  BasicMatrix<T> out(std::ssize(rows), features());
   run.parallel_for(features(), [&](std::int64_t c) {
     const std::int64_t j = columns_[static_cast<std::size_t>(c)];
     const double center = center_[static_cast<std::size_t>(j)],
                  scale = scale_[static_cast<std::size_t>(j)];
     for (std::int64_t i = 0; i < out.rows(); ++i) {
       const double x = block(i, j), v = std::isnan(x) ? 0 : (x - center) / scale;
-      out(i, c) = standardize_ ? to_grid(v) : v;
+      out(i, c) = static_cast<T>(standardize_ ? to_grid(v) : v);
     }
   });
   return out;
 }
 
-Matrix Table::read(std::span<const std::int64_t> rows, Run& run) const {
-  return values_.empty() ? prepared(rows, run) : gather(values_, rows, {}, run);
+template <class T>
+BasicMatrix<T> Table::read(std::span<const std::int64_t> rows, Run& run) const {
+  return values_.empty() ? prepared<T>(rows, run) : gather<T>(values_, rows, {}, run);
 }
 
-Matrix Table::read_weights(std::span<const std::int64_t> rows, Run& run) const {
-  return weight_.empty() ? Matrix() : gather(weight_, rows, columns_, run);
+template <class T>
+BasicMatrix<T> Table::read_weights(std::span<const std::int64_t> rows, Run& run) const {
+  return weight_.empty() ? BasicMatrix<T>() : gather<T>(weight_, rows, columns_, run);
 }
 
 // Some rows of a matrix, and of its columns those given, or all.
-Matrix Table::gather(const Matrix& from, std::span<const std::int64_t> rows,
-                     std::span<const std::int64_t> columns, Run& run) const {
-  Matrix out(std::ssize(rows), features());
+template <class T>
+BasicMatrix<T> Table::gather(const Matrix& from, std::span<const std::int64_t> rows,
+                             std::span<const std::int64_t> columns, Run& run) const {
+  BasicMatrix<T> out(std::ssize(rows), features());
   constexpr std::int64_t block = 32; // columns that are one task
   run.parallel_for((features() + block - 1) / block, [&](std::int64_t b) {
     for (std::int64_t c = b * block; c < std::min(features(), (b + 1) * block); ++c) {
       const double* x = from.column(columns.empty() ? c : columns[static_cast<std::size_t>(c)]);
-      for (std::size_t r = 0; r < rows.size(); ++r) out.column(c)[r] = x[rows[r]];
+      for (std::size_t r = 0; r < rows.size(); ++r) out.column(c)[r] = static_cast<T>(x[rows[r]]);
     }
   });
   return out;
@@ -183,7 +187,7 @@ Matrix Table::gather(const Matrix& from, std::span<const std::int64_t> rows,
 Matrix Table::spaced_rows(std::int64_t count, Run& run) const {
   std::vector<std::int64_t> rows;
   for (std::int64_t r = 0; r < count; ++r) rows.push_back(r * source_.rows / count);
-  return read(rows, run);
+  return read<double>(rows, run);
 }
 
 // Columns x_i and x_j of length 1 with 1 - |r| < 1e-10 are apart, or x_i and -x_j are, by less than
@@ -200,7 +204,7 @@ std::vector<Edge> Table::collinear_pairs(Run& run) const {
   Rng rng(0, {hash("dag.collinear")});
   const auto for_prepared = [&](auto look) {
     for_blocks(source_.rows, source_.columns,
-               [&](const std::vector<std::int64_t>& rows) { look(read(rows, run)); });
+               [&](const std::vector<std::int64_t>& rows) { look(read<double>(rows, run)); });
   };
   for_prepared([&](const Matrix& block) {
     std::vector<double> direction(static_cast<std::size_t>(block.rows()));
@@ -247,5 +251,10 @@ std::vector<Edge> Table::collinear_pairs(Run& run) const {
   std::ranges::sort(pairs, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
   return pairs;
 }
+
+template BasicMatrix<float> Table::read(std::span<const std::int64_t>, Run&) const;
+template BasicMatrix<double> Table::read(std::span<const std::int64_t>, Run&) const;
+template BasicMatrix<float> Table::read_weights(std::span<const std::int64_t>, Run&) const;
+template BasicMatrix<double> Table::read_weights(std::span<const std::int64_t>, Run&) const;
 
 } // namespace cape::sem

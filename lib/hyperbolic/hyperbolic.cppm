@@ -161,11 +161,19 @@ struct Embedding {
 /// the graph does not tell apart).
 /// Error(invalid_argument) for an option out of range, a graph without nodes, or a temperature so
 /// low that exp(-2 max_radius / temperature) underflows; Error(out_of_memory), naming the need,
-/// before anything is allocated if it is above the machine's memory. Memory 8 (3.5 M^2 + 6 M (d+1))
-/// bytes and O(epochs M^2 d), parallel; with drawn negatives 8 M (7 positives + negatives + 6
-/// (d+1)) bytes and O(epochs M (positives + negatives) d), from landmarks. docs/method.md, section
-/// 3; paper, eq_OptH.
+/// before anything is allocated if it is above the machine's memory. Memory: embed_dag_memory().
+/// O(epochs M^2 d), parallel; with drawn negatives O(epochs M (positives + negatives) d), from
+/// landmarks. docs/method.md, section 3; paper, eq_OptH.
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run);
+
+/// The largest working set of embed_dag() on a graph of M nodes that all have edges, in bytes:
+/// 8 (3.5 M^2 + 6 M (d+1)), and with drawn negatives 8 M (8 positives + 2 negatives + 6 (d+1) +
+/// 700). Measured: 0.9 of it at M = 3000, 1.06 to 1.09 times it at M = 10,000 with drawn negatives.
+/// Error(invalid_argument) if nodes is negative or for options out of range.
+double embed_dag_memory(std::int64_t nodes, const EmbedOptions& options);
+/// Seconds that it takes at most, without ending on a plateau: a rough figure for one thread of a
+/// present server CPU, from the operations that there are. Error as above.
+double embed_dag_seconds(std::int64_t nodes, const EmbedOptions& options);
 
 /// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
 /// Error(cancelled), or any other, another call goes on after the last whole epoch. The bits of the

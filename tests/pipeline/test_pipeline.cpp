@@ -1,4 +1,5 @@
 #define BOOST_TEST_MODULE pipeline
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstdint>
@@ -120,4 +121,39 @@ BOOST_AUTO_TEST_CASE(the_estimate_grows_with_the_data_and_the_work) {
   wide.dag.candidates = -1;
   BOOST_TEST(estimate(10000, 20000, wide).bytes > 20000 * (8 * 2 * 10000.0 + 4 * 4 * 200000));
   BOOST_CHECK_THROW(estimate(std::int64_t{1} << 40, std::int64_t{1} << 40, options), cape::Error);
+}
+
+BOOST_AUTO_TEST_CASE(the_estimate_is_that_of_both_steps) {
+  cape::Options options;
+  for (const std::int64_t m : {30, 8000}) {
+    const cape::Estimate e = estimate(200, m, options);
+    BOOST_TEST(e.seconds == cape::learn_dag_seconds(200, m, options.dag) +
+                                cape::embed_dag_seconds(m, options.embed));
+    BOOST_TEST(e.bytes == std::max(cape::learn_dag_memory(200, m, options.dag),
+                                   8.0 * 200 * static_cast<double>(m) +
+                                       cape::embed_dag_memory(m, options.embed)));
+  }
+  // Drawn negatives and candidates: linear in the columns; all pairs: at least quadratic.
+  const cape::EmbedOptions& embed = options.embed;
+  BOOST_TEST(cape::embed_dag_seconds(40000, embed) == 2 * cape::embed_dag_seconds(20000, embed),
+             boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(cape::embed_dag_memory(40000, embed) == 2 * cape::embed_dag_memory(20000, embed),
+             boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(cape::embed_dag_seconds(4000, embed) > 3 * cape::embed_dag_seconds(2000, embed));
+  BOOST_TEST(cape::learn_dag_seconds(1000, 4000, options.dag) >
+             3 * cape::learn_dag_seconds(1000, 2000, options.dag));
+  for (const std::int64_t below : {2, 10}) { // candidates, rank
+    cape::DagOptions dag = options.dag;
+    if (below == 10)
+      dag.sem = cape::Sem::linear, dag.rank = below;
+    else
+      dag.candidates = below;
+    BOOST_TEST(cape::learn_dag_seconds(1000, 4000, dag) <
+               0.1 * cape::learn_dag_seconds(1000, 4000, options.dag));
+  }
+  BOOST_CHECK_THROW(cape::embed_dag_memory(-1, embed), cape::Error);
+  BOOST_CHECK_THROW(cape::embed_dag_seconds(-1, embed), cape::Error);
+  BOOST_CHECK_THROW(cape::learn_dag_seconds(-1, 10, options.dag), cape::Error);
+  options.dag.rank = 2; // of sem linear only
+  BOOST_CHECK_THROW(cape::learn_dag_seconds(10, 10, options.dag), cape::Error);
 }

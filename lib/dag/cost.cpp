@@ -1,0 +1,96 @@
+// What learn_dag() needs of memory and time.
+module;
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <typeinfo>
+#include <vector>
+module cape.dag;
+
+namespace cape {
+namespace {
+
+// Seconds per unit of work on one core of a present server CPU with AVX-512, fitted to timed runs;
+// in double, and half of it in float.
+constexpr double per_product = 1.0 / 60e9; // a floating point operation in a minibatch's products
+constexpr double per_measure = 1.0 / 40e9; // the same in the M x M products of h and its gradient
+constexpr double per_sigmoid = 2e-9;       // a hidden unit, forward and backward
+constexpr double per_regression = 1.4e-9;  // a row, hidden unit and candidate, over all regressions
+
+double real(std::int64_t count) { return static_cast<double>(count); }
+
+// As sem::screen() does it, in float.
+double screening_seconds(std::int64_t rows, std::int64_t columns) {
+  return real(sem::screening_products()) * 2 * real(sem::screened_rows(rows, columns)) *
+         real(columns) * real(columns) * per_product / 2;
+}
+
+double training_seconds(std::int64_t rows, std::int64_t columns, std::int64_t inputs,
+                        const DagOptions& options) {
+  const sem::Pace pace(rows, columns, options);
+  const double m = real(columns), p = real(inputs), r = real(options.rank);
+  if (options.rank > 0) { // five products with U or V; h from products of pairs of their columns
+    const double pairs = r * (r + 1) / 2;
+    const double measure = pairs < m ? 6 * m * pairs * pairs + 20 * pairs * pairs * pairs
+                                     : 6 * m * m * r + 20 * m * m * m;
+    return real(pace.steps) * 10 * real(pace.batch_rows) * m * r * per_product +
+           real(pace.renewals()) * measure * per_measure;
+  }
+  const double hidden = options.sem == Sem::linear ? 1 : real(options.hidden);
+  const double units = real(pace.batch_rows) * m * hidden;
+  return (sem::in_float(options) ? 0.5 : 1) *
+         (real(pace.steps) * units * (4 * p * per_product + per_sigmoid) +
+          real(pace.renewals()) * 20 * m * m * p * per_measure);
+}
+
+// A column has 10 candidates, made symmetric: some 20, and more in hubs, whose elimination takes
+// the square of their number. Least squares take seconds.
+double refinement_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
+  if (!refines(options, columns) || options.sem == Sem::linear) return 0;
+  return per_regression * real(rows) * real(columns) * std::min(real(columns), 40.0) *
+         real(options.refine_epochs) * real(options.refine_hidden);
+}
+
+} // namespace
+
+double table_bytes(std::int64_t rows, std::int64_t columns) {
+  return 2 * 8 * real(rows) * real(columns);
+}
+
+double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options_in) {
+  DagOptions options = options_in;
+  check_options(fields(options));
+  checked_size(rows, columns, "the table");
+  sem::check_low_rank(columns, {}, options);
+  const double m = real(columns);
+  const double inputs = real(sem::input_count(columns, options));
+  const bool packed = inputs < m;
+  const double units = options.sem == Sem::mlp ? real(options.hidden) : 1;
+  const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
+  // Signs take 256 rows.
+  const double batch = real(std::min(rows, std::max<std::int64_t>(options.batch_size, 256)));
+  if (options.rank > 0)
+    return table_bytes(rows, columns) + sem::low_rank_memory(columns, batch, options.rank);
+  // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
+  // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
+  // result replaces.
+  const double screening = packed ? 4 * 3 * real(sem::screened_rows(rows, columns)) * m : 0;
+  const double training = number * (4 * units * m * inputs + batch * m * (units + 2)) +
+                          (packed ? 5 * 8 : 2 * 8 + 6 * number) * m * inputs;
+  return table_bytes(rows, columns) + std::max(screening, training);
+}
+
+double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options_in) {
+  DagOptions options = options_in;
+  check_options(fields(options));
+  checked_size(rows, columns, "the table");
+  sem::check_low_rank(columns, {}, options);
+  if (rows == 0 || columns == 0) return 0;
+  const std::int64_t inputs = sem::input_count(columns, options);
+  return (inputs < columns ? screening_seconds(rows, columns) : 0) +
+         training_seconds(rows, columns, inputs, options) +
+         refinement_seconds(rows, columns, options);
+}
+
+} // namespace cape
