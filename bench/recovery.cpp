@@ -265,6 +265,63 @@ void candidates() {
   }
 }
 
+// A graph in which only `causes` nodes have effects, each that many: the rank of A is at most
+// their number.
+Digraph few_causes(std::int64_t nodes, std::int64_t causes, std::int64_t effects,
+                   std::uint64_t seed) {
+  cape::Rng rng(seed);
+  const std::vector<std::int64_t> order = rng.permutation(nodes);
+  std::vector<cape::Edge> edges;
+  for (std::int64_t c = 0; c < causes; ++c) {
+    std::vector<std::int64_t> later = rng.permutation(nodes - c - 1);
+    later.resize(static_cast<std::size_t>(effects));
+    for (const std::int64_t place : later)
+      edges.push_back({order[static_cast<std::size_t>(c)],
+                       order[static_cast<std::size_t>(c + 1 + place)],
+                       (rng.uniform() < 0.5 ? -1 : 1) * rng.uniform(0.5, 2)});
+  }
+  return Digraph(nodes, std::move(edges));
+}
+
+// What A = UV' costs and gives where the rank is low and where it is not.
+void low_rank(int seeds) {
+  struct Case {
+    std::int64_t nodes, causes; ///< 0: BA2
+    std::vector<std::int64_t> ranks;
+  };
+  const Case cases[] = {{60, 5, {0, 5, 10, 20}}, {200, 20, {0, 20, 40}}, {200, 0, {0, 40}},
+                        {500, 20, {0, 40}},      {500, 0, {0, 40}}};
+  cape::DataOptions data;
+  data.mechanism = Mechanism::linear;
+  for (const auto& [nodes, causes, ranks] : cases)
+    for (const std::int64_t rank : ranks) {
+      Moments edges, shd, auprc, seconds;
+      for (std::uint64_t seed = first_seed; seed < first_seed + static_cast<std::uint64_t>(seeds);
+           ++seed) {
+        const Digraph truth = causes == 0 ? cape::simulate_dag(nodes, {}, seed)
+                                          : few_causes(nodes, causes, 2 * nodes / causes, seed);
+        const Matrix x = cape::simulate_data(truth, 5000, data, seed);
+        cape::DagOptions options;
+        options.sem = cape::Sem::linear;
+        options.refine = cape::Refine::never;
+        options.rank = rank;
+        cape::Run run(seed);
+        const double start = processor_seconds();
+        const cape::Dag dag = cape::learn_dag(x, options, run);
+        seconds.add(processor_seconds() - start);
+        edges.add(static_cast<double>(truth.edges().size()));
+        shd.add(static_cast<double>(cape::compare_graphs(dag.graph, truth).shd));
+        auprc.add(cape::compare_scores(sizes(to_matrix(dag.weights)), truth).auprc);
+      }
+      const std::string graph = causes == 0 ? "BA2" : std::to_string(causes) + "-causes";
+      std::printf("%-24s %6.1f  %-14s %5.1f (%4.1f)   %.2f   %6.1f\n",
+                  (graph + "-" + std::to_string(nodes) + "-lin").c_str(), edges.mean(),
+                  ("G, rank " + std::to_string(rank)).c_str(), shd.mean(), shd.sd(), auprc.mean(),
+                  seconds.mean());
+      std::fflush(stdout);
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -283,6 +340,7 @@ int main(int argc, char** argv) {
   for (const Setting& s : settings)
     if (is_wanted(s.name)) simulated(s, seeds);
   if (is_wanted("candidates")) candidates();
+  if (is_wanted("low-rank")) low_rank(seeds);
   if (is_wanted("sachs")) sachs(seeds);
   if (is_wanted("syntren")) syntren(seeds);
   if (is_wanted("beeline")) beeline(seeds);

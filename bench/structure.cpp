@@ -4,6 +4,7 @@
 //   bench_structure memory|wide|widest   peak memory, each in a process of its own. wide: a whole
 //                                        fit of 20,000 columns, half an hour of two cores; widest:
 //                                        an epoch of 49,156
+//   bench_structure low-rank             A = UV' of rank 40
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -289,6 +290,50 @@ void wide() {
       cape::learn_dag_memory(rows, nodes, options) / bytes, "<=", 1.25);
 }
 
+// A = UV' of rank 40 against a weight for every edge: h, an epoch, and the peak of one on many
+// columns.
+void low_rank() {
+  constexpr std::int64_t nodes = 2000, many = 20000, rank = 40, rows = 1000;
+  cape::Rng rng(1);
+  cape::Matrix u(nodes, rank), v(nodes, rank), a(nodes, nodes), gradient, v_gradient;
+  for (cape::Matrix* factor : {&u, &v})
+    for (std::int64_t e = 0; e < factor->size(); ++e) factor->data()[e] = 0.05 * rng.normal();
+  for (std::int64_t k = 0; k < rank; ++k)
+    for (std::int64_t j = 0; j < nodes; ++j)
+      for (std::int64_t i = 0; i < nodes; ++i) a(i, j) += u(i, k) * v(j, k);
+  const double of_factors = time(processor_seconds,
+                                 [&] { cape::low_rank_acyclicity(u, v, &gradient, &v_gradient); });
+  const double of_edges = time(
+      processor_seconds, [&] { cape::acyclicity(a, cape::Constraint::expm, &gradient); });
+  std::printf("  h, M = %d: of rank 40 %.2f s, of all edges %.2f s\n", static_cast<int>(nodes),
+              of_factors, of_edges);
+  row("h of rank 40 / of all edges, M = 2000", of_factors / of_edges, "<=", 0.5);
+
+  cape::DagOptions options;
+  options.sem = cape::Sem::linear;
+  options.refine = cape::Refine::never;
+  const auto epochs = [&](const cape::Matrix& x, std::int64_t of_rank, std::int64_t count) {
+    options.rank = of_rank;
+    options.epochs = count;
+    cape::Run run;
+    return time(processor_seconds, [&] { cape::learn_dag(x, options, run); });
+  };
+  const cape::Matrix x = table(rows, nodes);
+  const double thin = epochs(x, rank, 6) - epochs(x, rank, 1);
+  const double full = epochs(x, 0, 6) - epochs(x, 0, 1);
+  std::printf("  five epochs: of rank 40 %.1f s, of all edges %.1f s\n", thin, full);
+  row("epoch of rank 40 / of all edges, M = 2000", thin / full, "<=", 0.5);
+
+  const cape::Matrix wide_table = table(rows, many);
+  const double seconds = epochs(wide_table, rank, 1);
+  const double bytes = peak_bytes();
+  std::printf("  M = %d, N = %d, one epoch: %.0f s\n", static_cast<int>(many),
+              static_cast<int>(rows), seconds);
+  row("peak memory, GB", bytes / 1e9, "<=", 2);
+  row("learn_dag_memory() over the peak", cape::learn_dag_memory(rows, many, options) / bytes,
+      "<=", 1.25);
+}
+
 void memory() { peak(2000, 10000, -1, 3); }
 void widest() { peak(49156, 1000, 64, 8); }
 
@@ -301,12 +346,13 @@ int main(int argc, char** argv) {
     bool alone = false; ///< only when it is asked for
   } rows[] = {{"epoch", epoch},     {"growth", growth},      {"threads", threads},
               {"fits", fits},       {"thirty", thirty},      {"memory", memory, true},
-              {"wide", wide, true}, {"widest", widest, true}};
+              {"wide", wide, true}, {"widest", widest, true}, {"low-rank", low_rank, true}};
   const std::vector<std::string_view> wanted(argv + 1, argv + argc);
   for (const std::string_view name : wanted)
     if (std::ranges::none_of(rows, [&](const auto& r) { return r.name == name; })) {
       std::fprintf(stderr,
-                   "no row '%s': epoch, growth, threads, fits, thirty, memory, wide, widest\n",
+                   "no row '%s': epoch, growth, threads, fits, thirty, memory, wide, widest, "
+                   "low-rank\n",
                    name.data());
       return 2;
     }
