@@ -30,11 +30,12 @@ double training_seconds(std::int64_t rows, std::int64_t columns, std::int64_t in
                         const DagOptions& options) {
   const sem::Pace pace(rows, columns, options);
   const double m = real(columns), p = real(inputs), r = real(options.rank);
-  if (options.rank > 0) { // five products with U or V; h from products of pairs of their columns
+  // Five products with U or V and the pull of h; h from products of pairs of their columns.
+  if (options.rank > 0) {
     const double pairs = r * (r + 1) / 2;
     const double measure = pairs < m ? 6 * m * pairs * pairs + 20 * pairs * pairs * pairs
-                                     : 6 * m * m * r + 20 * m * m * m;
-    return real(pace.steps) * 10 * real(pace.batch_rows) * m * r * per_product +
+                                     : 4 * m * m * pairs + 20 * m * m * m;
+    return real(pace.steps) * (10 * real(pace.batch_rows) * r + 8 * pairs) * m * per_product +
            real(pace.renewals()) * measure * per_measure;
   }
   const double hidden = options.sem == Sem::linear ? 1 : real(options.hidden);
