@@ -46,10 +46,11 @@ double training_seconds(std::int64_t rows, std::int64_t columns, std::int64_t in
 }
 
 // A column has 10 candidates, made symmetric: some 20, and more in hubs, whose elimination takes
-// the square of their number. Least squares take seconds.
+// the square of their number. Fewer rows are fitted in more folds. Least squares take seconds.
 double refinement_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
   if (!refines(options, columns) || options.sem == Sem::linear) return 0;
-  return per_regression * real(rows) * real(columns) * std::min(real(columns), 40.0) *
+  const double fitted = real(rows * (refinement_folds(rows) - 1));
+  return per_regression * fitted * real(columns) * std::min(real(columns), 40.0) *
          real(options.refine_epochs) * real(options.refine_hidden);
 }
 

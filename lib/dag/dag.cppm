@@ -104,7 +104,9 @@ struct DagOptions {
   /// two edges above 0.1 has h > 1e-4. Far below it the weights' steps are larger than the cycles
   /// left, and a larger penalty only wears down the edges that are real.
   double h_tolerance = 1e-4;
-  double refine_t = 3.0; ///< a parent stays if dropping it raises the held-out error by t >= this
+  /// A parent stays if dropping it raises the held-out error by t >= this. Automatic: 3.04 - 200 / N
+  /// for N rows, which is 3 for 5,000, but at least 1.
+  double refine_t = std::numeric_limits<double>::quiet_NaN();
   /// Positions that the insertion search tries to either side. Automatic: all for sem linear, else 3
   std::int64_t refine_window = -1;
   std::int64_t refine_hidden = 32; ///< units of a network; neither is used for sem linear
@@ -276,14 +278,14 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
 // ------------------------------------------------------------- refinement (docs/method.md)
 
 /// Squared errors of predicting one column from others, N values in the units of x squared.
-/// Two-fold cross-fitted: the rows are halved at random, and a network of refine_hidden sigmoid
-/// units with a linear part, trained on one half for refine_epochs epochs, predicts the other; with
-/// sem linear, least squares does.
+/// Cross-fitted in 1 + floor(5000 / N) folds, within 2 and 10: the rows are parted at random, and a
+/// network of refine_hidden sigmoid units with a linear part, trained for refine_epochs epochs on
+/// all rows but those of a fold, predicts these; with sem linear, least squares does.
 /// Without parents, the squared distance from the column's mean; a fit that leaves the range of
 /// float predicts that mean too. `x` may have any centre and scale. A pure function of the seed and
 /// of the contents of the columns: neither their numbers nor the order of parents change a bit. N
-/// >= 10; target and parents are different columns of x, none constant. O(refine_epochs N |parents|
-/// refine_hidden); with sem linear, O(N M^2 + |parents|^3).
+/// >= 10; target and parents are different columns of x, none constant. O(refine_epochs max(N, 5000)
+/// |parents| refine_hidden); with sem linear, O(N M^2 + |parents|^3).
 std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
                                        std::span<const std::int64_t> parents,
                                        const DagOptions& options, Run& run);
@@ -672,6 +674,10 @@ Matrix equation_weights(const MatrixView& x, const Design& design, bool any_miss
 /// x without the mean of every batch. design.batch is not empty.
 Matrix center_batches(const MatrixView& x, const Design& design);
 
+/// Folds of the cross-fitting of N rows.
+std::int64_t refinement_folds(std::int64_t rows);
+/// The t at which refine() keeps a parent: options.refine_t, or the automatic choice for N rows.
+double refinement_t(const DagOptions& options, std::int64_t rows);
 /// refine() within such factors.
 Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
                   bool unequal_variances, const DagOptions& options, Run& run);

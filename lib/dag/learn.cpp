@@ -148,7 +148,7 @@ std::string number(double v) {
   return text;
 }
 
-void warn(const DagOptions& options, bool not_refined, Dag& dag) {
+void warn(const DagOptions& options, std::int64_t rows, bool not_refined, Dag& dag) {
   const auto say = [&dag](std::string sentence) { dag.warnings.push_back(std::move(sentence)); };
   constexpr std::size_t shown = 5;
   if (!dag.constant.empty()) {
@@ -181,7 +181,8 @@ void warn(const DagOptions& options, bool not_refined, Dag& dag) {
   const double edges = static_cast<double>(dag.graph.edges().size());
   const std::string knobs =
       dag.refined
-          ? "lambda (" + number(dag.lambda) + ") or refine_t (" + number(options.refine_t) + ")"
+          ? "lambda (" + number(dag.lambda) + ") or refine_t (" +
+                number(refinement_t(options, rows)) + ")"
           : "lambda (" + number(dag.lambda) + ") or threshold (" + number(dag.threshold) + ")";
   if (edges == 0)
     say("The graph has no edges: the columns look independent, or " + knobs + " is too high.");
@@ -299,7 +300,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
                         options.standardize, options, run),
                  table, dag);
   }
-  warn(options, wanted_refinement && !dag.refined, dag);
+  warn(options, n, wanted_refinement && !dag.refined, dag);
   return dag;
 }
 

@@ -89,9 +89,9 @@ one_of <- function(value, choices, name) {
 #'   penalty grows, epochs between its updates (`NA`: a twentieth of all), its largest value, and the
 #'   acyclicity at which the fit has converged.
 #' @param refine.t,refine.window,refine.hidden,refine.epochs the refinement: t statistic at which a
-#'   cause stays, positions tried to either side in the search for the order (`NA`: all with
-#'   `sem = "linear"`, else 3), and the units and epochs of its regressions, which with
-#'   `sem = "linear"` are least squares.
+#'   cause stays (`NA`: 3.04 - 200 / cells, but at least 1), positions tried to either side in the
+#'   search for the order (`NA`: all with `sem = "linear"`, else 3), and the units and epochs of its
+#'   regressions, which with `sem = "linear"` are least squares.
 #' @return An object of class `DagParam`.
 #' @seealso [cape_learn_dag()], [cape_fit()]
 #' @examples
@@ -104,7 +104,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
                      candidates = NA_integer_, rank = 0L, hidden = 10L,
                      precision = c("automatic", "double", "float"), batch.size = 128L, learning.rate = 0.01,
                      rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4,
-                     refine.t = 3, refine.window = NA_integer_, refine.hidden = 32L, refine.epochs = 100L) {
+                     refine.t = NA_real_, refine.window = NA_integer_, refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
         cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")
     }

@@ -404,6 +404,26 @@ BOOST_AUTO_TEST_CASE(least_squares_predict_a_linear_relation_to_rounding_and_no_
   BOOST_TEST(mean(cape::cross_fitted_error(x, 3, cause, options, run)) < 0.5);
 }
 
+// The error of a new row after least squares on n rows with p normal inputs and a constant is
+// sigma^2 (1 + 1/n) (n - 2) / (n - p - 2) on average: 1.31 for n = 90, p = 20, and 1.78 for half of
+// the rows.
+BOOST_AUTO_TEST_CASE(regressions_on_few_rows_are_trained_on_nine_tenths_of_them) {
+  constexpr int tables = 100;
+  DagOptions options;
+  options.sem = cape::Sem::linear;
+  std::vector<std::int64_t> causes(20);
+  std::iota(causes.begin(), causes.end(), 1);
+  double sum = 0;
+  for (std::uint64_t seed = 1; seed <= tables; ++seed) {
+    Rng rng(seed);
+    Matrix x(100, 21);
+    for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = rng.normal();
+    Run run(seed);
+    sum += mean(cape::cross_fitted_error(x, 0, causes, options, run));
+  }
+  BOOST_TEST(std::fabs(sum / tables - (1 + 1 / 90.0) * 88 / 68) < 0.08); // four standard errors
+}
+
 BOOST_AUTO_TEST_CASE(few_rows_and_wild_values_give_finite_errors) {
   for (const std::int64_t n : {10, 11, 37, 129}) {
     Matrix x(n, 3);
@@ -472,6 +492,32 @@ BOOST_AUTO_TEST_CASE(the_scale_of_the_data_does_not_matter) {
     for (std::int64_t i = 0; i < x.rows(); ++i) x(i, j) = 1e6 * x(i, j) - 1e5;
   Run run(1);
   BOOST_TEST((pairs(cape::refine(x, random_weights(5, 1), false, {}, run).kept) == true_edges));
+}
+
+BOOST_AUTO_TEST_CASE(the_automatic_limit_of_t_falls_with_the_rows) {
+  for (const auto& [n, limit] : {std::pair<std::int64_t, double>{60, 1}, {160, 1.79}}) {
+    int told_from_3 = 0;
+    for (const std::uint64_t seed : {1, 2, 3, 4}) {
+      Matrix x(n, 7);
+      Rng rng(seed, {cape::hash("test.noise")});
+      for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = rng.normal();
+      for (std::int64_t j = 1; j < 7; ++j) // effects of rising size
+        for (std::int64_t i = 0; i < n; ++i)
+          x(i, j) += static_cast<double>(3 + j) * x(i, 0) / std::sqrt(static_cast<double>(n));
+      Run run(seed);
+      const auto kept = [&](const DagOptions& options) {
+        return pairs(cape::refine(x, random_weights(7, seed), false, options, run).kept);
+      };
+      DagOptions options;
+      options.sem = cape::Sem::linear;
+      const auto automatic = kept(options);
+      options.refine_t = limit;
+      BOOST_TEST((automatic == kept(options)));
+      options.refine_t = 3;
+      told_from_3 += automatic != kept(options);
+    }
+    BOOST_TEST(told_from_3 > 0);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(is_a_dag_along_its_order_with_every_t_at_the_limit_or_above) {
@@ -651,7 +697,7 @@ BOOST_AUTO_TEST_CASE(bad_arguments_are_refused) {
                         names(Status::invalid_argument, "weights"));
   const std::vector<std::pair<std::string, std::function<void(DagOptions&)>>> wrong{
       {"refine_window", [](DagOptions& o) { o.refine_window = -2; }},
-      {"refine_t", [](DagOptions& o) { o.refine_t = std::nan(""); }},
+      {"refine_t", [](DagOptions& o) { o.refine_t = -1; }},
       {"refine_hidden", [](DagOptions& o) { o.refine_hidden = -3; }},
       {"refine_epochs", [](DagOptions& o) { o.refine_epochs = 0; }}};
   for (const auto& [name, spoil] : wrong) {
