@@ -684,7 +684,7 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& 
 
 /// Fill graph, order, threshold, effective_threshold and n_removed_for_acyclicity from weights and
 /// sign. Nodes are visited in the given order, so that ties do not depend on how they are numbered.
-void cut(Dag& dag, double tau, std::span<const std::int64_t> visit);
+void cut(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run);
 /// An edge that stays whatever its weight: the signed weight, at least the threshold in size.
 Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to);
 

@@ -287,7 +287,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
-  cut(dag, options.threshold, visit);
+  cut(dag, options.threshold, visit, run);
 
   const bool wanted_refinement = refines(options, m);
   if (wanted_refinement && weight.empty()) {

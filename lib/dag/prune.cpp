@@ -35,7 +35,7 @@ Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
   return {from, to, std::copysign(std::max(std::fabs(w), least), w)};
 }
 
-void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
+void cut(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
   const std::int64_t m = dag.weights.rows;
   dag.threshold = tau;
   // Stronger than all others: cycles are broken elsewhere.
@@ -56,7 +56,7 @@ void cut(Dag& dag, double tau, std::span<const std::int64_t> visit) {
       const std::int64_t i = weights.indices[static_cast<std::size_t>(e)];
       if (!required.contains({i, j})) add(i, j, signed_weight(dag, i, j));
     }
-  const AcyclicProjection projection = project_acyclic(Digraph(m, std::move(edges)), tau);
+  const AcyclicProjection projection = project_acyclic(Digraph(m, std::move(edges)), tau, run);
 
   edges = projection.graph.renumbered(visit).edges();
   for (Edge& e : edges)
@@ -110,7 +110,8 @@ Dag prune(const Dag& dag, double tau) {
   Dag result = dag;
   result.refined = false;
   result.statistic = {};
-  cut(result, tau, visit);
+  Run run;
+  cut(result, tau, visit, run);
   return result;
 }
 

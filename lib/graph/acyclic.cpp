@@ -117,6 +117,11 @@ std::vector<std::int64_t> strong_components(const Digraph& graph) {
 }
 
 AcyclicProjection project_acyclic(const Digraph& graph, double tau) {
+  Run run;
+  return project_acyclic(graph, tau, run);
+}
+
+AcyclicProjection project_acyclic(const Digraph& graph, double tau, Run& run) {
   if (!std::isfinite(tau) || tau < 0)
     throw Error(Status::invalid_argument,
                 message("tau is ", tau, "; it must be finite and not negative"));
@@ -146,6 +151,7 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau) {
       kept.push_back(e);
       continue;
     }
+    run.poll();
     Reachability& within = reach[static_cast<std::size_t>(component[m])];
     const auto from = static_cast<std::size_t>(number[m]), to = static_cast<std::size_t>(number[n]);
     if (within.reaches(to, from)) {

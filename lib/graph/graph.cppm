@@ -78,6 +78,8 @@ struct AcyclicProjection {
   std::vector<Edge> removed;          ///< edges removed for acyclicity, strongest first
 };
 AcyclicProjection project_acyclic(const Digraph& graph, double tau);
+/// The same, polling the run from edge to edge: components of thousands of nodes take seconds.
+AcyclicProjection project_acyclic(const Digraph& graph, double tau, Run& run);
 
 /// Stationary vector of the random walk from effects to their causes, restarted with probability w
 /// (paper, eq_gregariousness): P[n,m] = |A[m,n]| / sum_m |A[m,n]|; a node without causes, for which

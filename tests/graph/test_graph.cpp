@@ -543,6 +543,8 @@ BOOST_AUTO_TEST_CASE(long_computations_can_be_cancelled) {
   BOOST_CHECK_EXCEPTION(cape::k_hop_strengths(g, 2, run), cape::Error, cancelled);
   BOOST_CHECK_EXCEPTION(cape::best_path_strengths(g, run), cape::Error, cancelled);
   BOOST_CHECK_EXCEPTION(cape::canonical_order(g, run), cape::Error, cancelled);
+  const Digraph cycle(2, {{0, 1, 1}, {1, 0, 1}});
+  BOOST_CHECK_EXCEPTION(cape::project_acyclic(cycle, 0, run), cape::Error, cancelled);
 }
 
 BOOST_AUTO_TEST_CASE(bad_hops_and_costs_are_refused) {
