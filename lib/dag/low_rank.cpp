@@ -37,22 +37,33 @@ arma::mat pair_products(const arma::mat& rows) {
       out.col(pair++) = pair_weight(a, b) * rows.col(a) % rows.col(b);
   return out;
 }
+// body(first, last) for blocks of that width of 0 ... n - 1, which are tasks.
+template <class F>
+void for_blocks(arma::uword n, arma::uword width, Run& run, F body) {
+  run.parallel_for(static_cast<std::int64_t>((n + width - 1) / width), [&](std::int64_t block) {
+    const arma::uword first = static_cast<arma::uword>(block) * width;
+    body(first, std::min(n, first + width) - 1);
+  });
+}
+// Of blocks that are multiplied by a matrix of this size: wide enough to be fast, and narrow enough
+// to be done in some milliseconds, since only between them can a run be cancelled.
+arma::uword task_width(arma::uword rows, arma::uword cols) {
+  return std::clamp<arma::uword>(100'000'000 / (rows * cols), 16, 128);
+}
+
 // Adds multiplier times the gradient with respect to the factor, given that with respect to its
 // products.
 void add_pull_back(const arma::mat& factor, const arma::mat& slope, double multiplier,
                    arma::mat& gradient, Run& run) {
   constexpr arma::uword height = 512; // rows whose columns stay in the cache
-  const arma::uword m = factor.n_rows;
-  run.parallel_for(static_cast<std::int64_t>((m + height - 1) / height), [&](std::int64_t block) {
-    const arma::uword first = static_cast<arma::uword>(block) * height;
-    const arma::uword end = std::min(m, first + height);
+  for_blocks(factor.n_rows, height, run, [&](arma::uword first, arma::uword last) {
     arma::uword pair = 0;
     for (arma::uword b = 0; b < factor.n_cols; ++b)
       for (arma::uword a = 0; a <= b; ++a, ++pair) {
         const double weight = multiplier * pair_weight(a, b);
         const double *s = slope.colptr(pair), *f_a = factor.colptr(a), *f_b = factor.colptr(b);
         double *g_a = gradient.colptr(a), *g_b = gradient.colptr(b);
-        for (arma::uword i = first; i < end; ++i) {
+        for (arma::uword i = first; i <= last; ++i) {
           const double pull = weight * s[i];
           g_a[i] += pull * f_b[i];
           g_b[i] += pull * f_a[i];
@@ -110,36 +121,35 @@ void LowRankConstraint::scale_slope(const arma::mat& u, const arma::mat& v) {
 
 double LowRankConstraint::of_edges(const arma::mat& u, const arma::mat& v, Run& run) {
   arma::mat strength = borrow(strength_.data(), size_, size_);
-  strength = arma::square(u * v.t());
+  const arma::uword m = u.n_rows, width = task_width(m, m);
+  for_blocks(m, width, run, [&](arma::uword first, arma::uword last) {
+    strength.cols(first, last) = arma::square(u * v.rows(first, last).t());
+  });
   const double h = constraint_(strength_, slope_, run);
   scale_slope(u, v);
   const arma::mat slope = borrow(slope_.data(), size_, size_);
-  p_slope_ = slope * pair_products(v);
-  run.poll();
-  q_slope_ = slope.t() * pair_products(u);
+  const arma::mat p = pair_products(u), q = pair_products(v);
+  p_slope_.set_size(m, p.n_cols);
+  q_slope_.set_size(m, p.n_cols);
+  for_blocks(p.n_cols, width, run, [&](arma::uword first, arma::uword last) {
+    p_slope_.cols(first, last) = slope * q.cols(first, last);
+    q_slope_.cols(first, last) = slope.t() * p.cols(first, last);
+  });
   return h;
 }
 
 double LowRankConstraint::of_pairs(const arma::mat& u, const arma::mat& v, Run& run) {
-  // Fixed blocks, so that the bits do not depend on the number of threads.
-  constexpr arma::uword height = 256, width = 128;
+  constexpr arma::uword height = 256; // rows whose products of pairs are in memory
   const arma::uword m = u.n_rows;
   const auto pairs = static_cast<arma::uword>(size_);
-  const auto blocks = [](arma::uword n, arma::uword length) {
-    return static_cast<std::int64_t>((n + length - 1) / length);
-  };
-
   arma::mat strength = borrow(strength_.data(), size_, size_);
   strength.zeros();
   for (arma::uword first = 0; first < m; first += height) {
     const arma::span rows(first, std::min(m, first + height) - 1);
     const arma::mat p = pair_products(u.rows(rows.a, rows.b));
     const arma::mat q = pair_products(v.rows(rows.a, rows.b));
-    run.parallel_for(blocks(pairs, width), [&](std::int64_t block) {
-      const arma::uword column = static_cast<arma::uword>(block) * width;
-      const arma::uword end = std::min(pairs, column + width);
-      arma::mat part(strength.colptr(column), pairs, end - column, false, true);
-      part += q.t() * p.cols(column, end - 1);
+    for_blocks(pairs, task_width(pairs, height), run, [&](arma::uword from, arma::uword to) {
+      strength.cols(from, to) += q.t() * p.cols(from, to);
     });
   }
   const double h = constraint_(strength_, slope_, run);
@@ -147,9 +157,7 @@ double LowRankConstraint::of_pairs(const arma::mat& u, const arma::mat& v, Run& 
   const arma::mat slope = borrow(slope_.data(), size_, size_);
   p_slope_.set_size(m, pairs);
   q_slope_.set_size(m, pairs);
-  run.parallel_for(blocks(m, width), [&](std::int64_t block) {
-    const arma::uword first = static_cast<arma::uword>(block) * width;
-    const arma::uword last = std::min(m, first + width) - 1;
+  for_blocks(m, task_width(pairs, pairs), run, [&](arma::uword first, arma::uword last) {
     p_slope_.rows(first, last) = pair_products(v.rows(first, last)) * slope;
     q_slope_.rows(first, last) = pair_products(u.rows(first, last)) * slope.t();
   });
@@ -300,7 +308,7 @@ double low_rank_memory(std::int64_t features, double batch, std::int64_t rank) {
   // residual and the factors of its rows; exp of h with its workspace; dh/dP, dh/dQ, and products of
   // a block of rows or of all.
   return 8 * (5 * 2 * m * r + batch * (3 * m + 2 * r) + 8 * exponential * exponential +
-              2 * m * pairs + (pairs < m ? 3 * 256 : m) * pairs);
+              2 * m * pairs + (pairs < m ? 3 * 256 : 2 * m) * pairs);
 }
 
 void check_low_rank(std::int64_t columns, const Knowledge& knowledge, const DagOptions& options) {

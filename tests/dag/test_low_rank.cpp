@@ -259,6 +259,8 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(fit)
 
+// 60 columns of which 5 have effects: the rank of A is 5. With no more than that some fits end in a
+// local minimum.
 BOOST_AUTO_TEST_CASE(finds_graphs_of_few_causes) {
   std::int64_t low_rank = 0, full = 0, edges = 0;
   for (const std::uint64_t seed : {1, 2, 3}) {
@@ -271,7 +273,8 @@ BOOST_AUTO_TEST_CASE(finds_graphs_of_few_causes) {
     edges += 55;
     BOOST_TEST_MESSAGE("wrong pairs: " << low_rank << ", full rank " << full << " of " << edges);
   }
-  BOOST_TEST(low_rank <= full + edges / 20);
+  BOOST_TEST(low_rank <= edges / 6);
+  BOOST_TEST(2 * low_rank < full);
 }
 
 BOOST_AUTO_TEST_CASE(is_the_same_for_any_number_of_threads) {
