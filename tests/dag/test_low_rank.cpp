@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <limits>
 #include <span>
@@ -278,9 +279,9 @@ BOOST_AUTO_TEST_CASE(finds_graphs_of_few_causes) {
 }
 
 BOOST_AUTO_TEST_CASE(is_the_same_for_any_number_of_threads) {
-  const Regulated truth = regulated(60, 4, 10, 300, 4);
-  DagOptions options = of_rank(6);
-  options.epochs = 10;
+  const Regulated truth = regulated(150, 4, 10, 300, 4);
+  DagOptions options = of_rank(16); // 136 pairs: products of columns and of rows in two tasks
+  options.epochs = 4;
   Run one(5, 1), three(5, 3);
   const Dag a = cape::learn_dag(truth.x, options, one);
   const Dag b = cape::learn_dag(truth.x, options, three);
@@ -293,6 +294,24 @@ BOOST_AUTO_TEST_CASE(is_the_same_for_any_number_of_threads) {
                                    for (const std::int64_t i : numbers) *out++ = truth.x(i, j);
                                }};
   BOOST_TEST((cape::learn_dag(source, {}, options, one).weights == a.weights));
+}
+
+// In processor time, so that other work on the machine does not count.
+BOOST_AUTO_TEST_CASE(stops_within_100_ms_when_cancelled) {
+  const Matrix x = random_matrix(150, 1000, 1, 11);
+  std::clock_t last = 0;
+  double longest = 0;
+  int calls = 0;
+  Run run(1, 1, [&](const cape::Progress& p) {
+    if (p.step == 0) return true;
+    const std::clock_t now = std::clock();
+    if (last != 0) longest = std::max(longest, double(now - last) / CLOCKS_PER_SEC);
+    last = now;
+    return ++calls < 20;
+  });
+  BOOST_TEST(fails_with(Status::cancelled, [&] { cape::learn_dag(x, of_rank(40), run); }));
+  BOOST_TEST(calls == 20);
+  BOOST_TEST(longest < 0.1);
 }
 
 BOOST_AUTO_TEST_CASE(goes_on_from_a_checkpoint_with_the_same_bits) {
