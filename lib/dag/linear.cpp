@@ -1,6 +1,7 @@
 // The linear model z = x - xA: f of the paper is the identity.
 module;
 #include "internal/arma.hpp"
+#include "internal/borrow.hpp"
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -23,15 +24,13 @@ public:
 
   Score score(const Batch<double>& batch, const double* parameters, double* gradient,
               Run&) override {
-    const auto n = static_cast<arma::uword>(batch.rows);
-    const auto m = static_cast<arma::uword>(shape().features);
-    const arma::mat x(const_cast<double*>(batch.x), n, m, false, true);
-    const arma::mat a(const_cast<double*>(parameters), m, m, false, true);
-    arma::mat slope(gradient, m, m, false, true);
+    const std::int64_t n = batch.rows, m = shape().features;
+    const arma::mat x = borrow(batch.x, n, m), a = borrow(parameters, m, m);
+    arma::mat slope = borrow(gradient, m, m);
     residual_ = x - x * a;
     double total = 0;
-    for (arma::uword j = 0; j < m; ++j)
-      total += column_score(residual_.colptr(j), batch.rows,
+    for (std::int64_t j = 0; j < m; ++j)
+      total += column_score(residual_.colptr(static_cast<arma::uword>(j)), n,
                             batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
     slope = x.t() * residual_;
     slope *= -1;

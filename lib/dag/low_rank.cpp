@@ -2,6 +2,7 @@
 // where M is large beside the rank.
 module;
 #include "internal/arma.hpp"
+#include "internal/borrow.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,12 +18,6 @@ module cape.dag;
 namespace cape::sem {
 namespace {
 
-// A matrix on memory that it does not own.
-arma::mat borrow(const double* data, std::int64_t rows, std::int64_t cols) {
-  return arma::mat(const_cast<double*>(data), static_cast<arma::uword>(rows),
-                   static_cast<arma::uword>(cols), false, true);
-}
-
 // Pairs of columns (a, b), a <= b.
 std::int64_t pair_count(std::int64_t rank) { return rank * (rank + 1) / 2; }
 
@@ -37,6 +32,7 @@ arma::mat pair_products(const arma::mat& rows) {
       out.col(pair++) = pair_weight(a, b) * rows.col(a) % rows.col(b);
   return out;
 }
+
 // body(first, last) for blocks of that width of 0 ... n - 1, which are tasks.
 template <class F>
 void for_blocks(arma::uword n, arma::uword width, Run& run, F body) {
@@ -350,13 +346,13 @@ double low_rank_acyclicity(const MatrixView& u, const MatrixView& v, Matrix* u_g
   double h = 0;
   if (u.rows > 0) {
     const Matrix u_values = to_matrix(u), v_values = to_matrix(v);
-    const arma::mat u_factor = sem::borrow(u_values.data(), u.rows, u.cols);
-    const arma::mat v_factor = sem::borrow(v_values.data(), u.rows, u.cols);
+    const arma::mat u_factor = borrow(u_values.data(), u.rows, u.cols);
+    const arma::mat v_factor = borrow(v_values.data(), u.rows, u.cols);
     Run run;
     sem::LowRankConstraint constraint(u.rows, u.cols);
     h = constraint(u_factor, v_factor, run);
-    arma::mat u_out = sem::borrow(u_slope.data(), u.rows, u.cols);
-    arma::mat v_out = sem::borrow(v_slope.data(), u.rows, u.cols);
+    arma::mat u_out = borrow(u_slope.data(), u.rows, u.cols);
+    arma::mat v_out = borrow(v_slope.data(), u.rows, u.cols);
     constraint.add_slopes(u_factor, v_factor, 1, u_out, v_out, run);
   }
   if (u_gradient) *u_gradient = std::move(u_slope);

@@ -3,6 +3,7 @@
 //   z_j = x_j - c_j - sum_k v_jk sigmoid(sum_i W_ijk x_i + b_jk)
 module;
 #include "internal/arma.hpp"
+#include "internal/borrow.hpp"
 #include "simd/column_product.hpp"
 #include "simd/hidden_layer.hpp"
 #include <algorithm>
@@ -23,12 +24,6 @@ namespace {
 // the start does not grow with their number.
 double initial_scale(std::int64_t features) {
   return 0.05 * std::min(1.0, std::sqrt(30.0 / static_cast<double>(features)));
-}
-
-template <class T>
-arma::Mat<T> borrow(const T* data, std::int64_t rows, std::int64_t cols) {
-  return arma::Mat<T>(const_cast<T*>(data), static_cast<arma::uword>(rows),
-                      static_cast<arma::uword>(cols), false, true);
 }
 
 template <class T>

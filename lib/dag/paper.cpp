@@ -2,6 +2,7 @@
 // f held by its Jacobian, and once word for word.
 module;
 #include "internal/arma.hpp"
+#include "internal/borrow.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>
@@ -15,11 +16,6 @@ module cape.dag;
 
 namespace cape::sem {
 namespace {
-
-arma::mat borrow(const double* data, std::int64_t rows, std::int64_t cols) {
-  return arma::mat(const_cast<double*>(data), static_cast<arma::uword>(rows),
-                   static_cast<arma::uword>(cols), false, true);
-}
 
 // z = f (I - A) for values f of a batch: z, its score, and the gradients with respect to A (into
 // slope) and to f (into f_slope).
