@@ -1,7 +1,8 @@
 // Step I: how many edges it gets wrong, against graphs that are known. Simulated data: N = 5000
-// unless the name says another number of rows, raw unless standardized, seeds that nothing was chosen on; mean (sd) of the structural Hamming
-// distance and mean area under the precision-recall curve, of model G cut at 0.2, of the refined
-// graph, and of NOTEARS for linear models as a yardstick (bench/notears.hpp).
+// unless the name says another number of rows, raw unless standardized, seeds that nothing was
+// chosen on; mean (sd) of the structural Hamming distance and mean area under the precision-recall
+// curve, of model G cut at 0.2, of the refined graph, and of NOTEARS for linear models as a
+// yardstick (bench/notears.hpp).
 //   bench_recovery [--seeds N] [SETTING...]    all settings without one
 // Real data and SynTReN are read from CAPE_TEST_DATA and left out without it.
 #include "data.hpp"
