@@ -49,6 +49,10 @@ void lend(cape_sparse_view* out, const cape::SparseMatrix& values) {
                                      CAPE_COL_MAJOR});
 }
 
+void write(cape_threshold_suggestion* out, const cape::ThresholdSuggestion& s) {
+  write_struct(out, cape_threshold_suggestion{0, s.threshold, s.effects, s.causes, s.differing});
+}
+
 cape::Constraint constraint_of(const char* name) {
   cape::Options options;
   set_option(options, "dag.constraint", text(name, "constraint"));
@@ -141,6 +145,26 @@ cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau) {
 }
 
 void cape_dag_free(cape_dag* dag) { release(dag); }
+
+cape_status cape_dag_suggest_threshold(cape_threshold_suggestion* out, const cape_dag* dag,
+                                       const cape_matrix_view* x, const cape_options* options) {
+  return guard([&] {
+    check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
+    const cape_dag& given = object(dag, "dag");
+    const cape_options& o = object(options, "options");
+    cape::Run run = make_run(o);
+    write(out, suggest_threshold(view_of(x, "x"),
+                                 given.learned ? unpruned_graph(given.dag) : given.dag.graph,
+                                 o.values.dag, run));
+  });
+}
+
+cape_status cape_dag_suggestion(cape_threshold_suggestion* out, const cape_dag* dag) {
+  return guard([&] {
+    check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
+    write(out, learned(dag).suggestion);
+  });
+}
 
 cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag) {
   return guard([&] {

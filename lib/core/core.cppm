@@ -269,7 +269,7 @@ private:
 
 /// What a long computation tells while it runs. `stage` must outlive the run (a literal does).
 struct Progress {
-  std::string_view stage; ///< "dag", "dag.refine", "embed"
+  std::string_view stage; ///< "dag", "dag.refine", "dag.threshold", "embed"
   std::int64_t step = 0;  ///< steps done
   std::int64_t total = 0; ///< steps in all; 0 when not known
   double loss = std::numeric_limits<double>::quiet_NaN();

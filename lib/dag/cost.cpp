@@ -45,12 +45,15 @@ double training_seconds(std::int64_t rows, std::int64_t columns, std::int64_t in
           real(pace.renewals()) * 20 * m * m * p * per_measure);
 }
 
-// A column has 10 candidates, made symmetric: some 20, and more in hubs, whose elimination takes
-// the square of their number. Fewer rows are fitted in more folds. Least squares take seconds.
+// A column has 10 partners, made symmetric where the order is searched for: some 20, and more in
+// hubs, whose elimination takes the square of their number. Fewer rows are fitted in more folds.
+// Least squares take seconds.
 double refinement_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
   if (!refines(options, columns) || options.sem == Sem::linear) return 0;
   const double fitted = real(rows * (refinement_folds(rows) - 1));
-  return per_regression * fitted * real(columns) * std::min(real(columns), 40.0) *
+  const double regressions =
+      searches_order(options, columns) ? std::min(real(columns), 40.0) : 4;
+  return per_regression * fitted * real(columns) * regressions *
          real(options.refine_epochs) * real(options.refine_hidden);
 }
 

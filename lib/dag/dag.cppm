@@ -72,8 +72,8 @@ struct Design {
 struct DagOptions {
   Sem sem = Sem::mlp;
   Constraint constraint = Constraint::expm;
-  /// Automatic: always for up to 100 columns that vary with sem mlp, and with sem linear unless they
-  /// are standardized
+  /// Automatic: always for up to 5,000 columns that vary with sem mlp, and with sem linear unless
+  /// they are standardized
   Refine refine = Refine::automatic;
   bool standardize =
       false; ///< scale columns to unit variance and use the likelihood of unequal variances
@@ -83,7 +83,9 @@ struct DagOptions {
   /// linear and paper), with M the number of columns that vary
   double lambda = std::numeric_limits<double>::quiet_NaN();
   double l2 = 0.002;      ///< ridge on the weights of the MLPs
-  double threshold = 0.2; ///< tau: smaller |A| are pruned
+  /// tau: |A| of at most this are pruned. Automatic: 0.2, or suggest_threshold() where refine is
+  /// automatic and the columns are too many for it
+  double threshold = std::numeric_limits<double>::quiet_NaN();
   /// Columns that may be causes of an effect, chosen by association before learning: with p of them
   /// a step costs O(batch M p hidden), and weights and h need no M x M matrix. Automatic: all
   /// columns (sem mlp)
@@ -107,12 +109,22 @@ struct DagOptions {
   /// A parent stays if dropping it raises the held-out error by t >= this. Automatic: 3.04 - 200 / N
   /// for N rows, which is 3 for 5,000, but at least 1.
   double refine_t = std::numeric_limits<double>::quiet_NaN();
-  /// Positions that the insertion search tries to either side. Automatic: all for sem linear, else 3
+  /// Positions that the insertion search tries to either side. Automatic: none beyond 100 columns,
+  /// else all for sem linear and 3 for mlp
   std::int64_t refine_window = -1;
   std::int64_t refine_hidden = 32; ///< units of a network; neither is used for sem linear
   std::int64_t refine_epochs = 100;
 };
 OptionFields fields(DagOptions& options);
+
+/// A threshold, and what speaks for it.
+struct ThresholdSuggestion {
+  double threshold = 0;
+  std::int64_t effects = 0; ///< columns whose causes were tested; 0: there is no suggestion
+  std::int64_t causes = 0;  ///< that the tests keep for them
+  /// Edges into those columns that the weights above threshold have too many or lack
+  std::int64_t differing = 0;
+};
 
 /// One epoch of the augmented Lagrangian.
 struct DagEpoch {
@@ -148,6 +160,7 @@ struct Dag {
   double lambda = 0; ///< the L1 weight that was used
   double threshold = 0;
   double effective_threshold = 0; ///< the smallest |weight| that was kept (threshold if none)
+  ThresholdSuggestion suggestion; ///< where the threshold was chosen by it
   std::int64_t n_removed_for_acyclicity = 0;
   std::vector<double> center, scale;  ///< applied to the columns before learning
   std::vector<std::int64_t> constant; ///< columns without variance: kept as isolated nodes
@@ -233,6 +246,19 @@ Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& des
 /// acyclic. Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and
 /// order may be empty. Error(invalid_argument, dim_mismatch).
 Dag prune(const Dag& dag, double tau);
+
+/// The weights before pruning, unsigned, as a graph; it may have cycles.
+Digraph unpruned_graph(const Dag& dag);
+
+/// A threshold for a graph that was learned from x (N x M, finite), by tests of 60 columns drawn by
+/// the seed of run: their causes are chosen among ten partners each as the refinement does it, on at
+/// most 5,000 evenly spaced rows, and the threshold is the one with the fewest edges into them that
+/// are too many or too few. graph has all weights, see unpruned_graph(); those below 0.02 have no
+/// say. Of the options sem and refine_* are used, which should be those of that fit; x is what it was
+/// learned from (within batches, if there are any, the caller centres it). Some 60 * 30 regressions,
+/// whatever M. Error(invalid_argument, dim_mismatch).
+ThresholdSuggestion suggest_threshold(const MatrixView& x, const Digraph& graph,
+                                      const DagOptions& options, Run& run);
 
 /// h(A) and, if gradient is not null, dh/dA (M x M). A square and finite. expm: never overflows to
 /// infinity: beyond exp(700) the value is capped at the largest finite number and the gradient's
@@ -331,6 +357,7 @@ public:
   bool empty() const noexcept { return knowledge_ == nullptr; } ///< all factors are 1
   /// The factors of all causes of an effect. Not of an empty one. O(M).
   std::vector<double> causes_of(std::int64_t effect) const;
+  const std::vector<Edge>& required() const noexcept { return required_; }
 
 private:
   std::vector<double> allowed_causes_of(std::int64_t effect) const;
@@ -344,6 +371,10 @@ private:
 } // namespace cape
 
 namespace cape::sem {
+
+/// The automatic threshold where no tests suggest another. Weights of less than a tenth of it have
+/// no say in them.
+constexpr double plain_threshold = 0.2;
 
 /// Effects that are one task of a step. Fixed, so that the bits do not depend on the number of
 /// threads.
@@ -392,6 +423,8 @@ public:
   BasicMatrix<T> read_weights(std::span<const std::int64_t> rows, Run& run) const;
   /// Evenly spaced rows.
   Matrix spaced_rows(std::int64_t count, Run& run) const;
+  /// The same of these features only; other columns are never in memory for more than a block.
+  Matrix spaced_rows(std::int64_t count, std::span<const std::int64_t> features, Run& run) const;
   /// All rows; empty if they are not in memory.
   const Matrix& values() const noexcept { return values_; }
 
@@ -662,6 +695,9 @@ void check(const Knowledge& knowledge, std::int64_t columns);
 /// The caller's table and ours.
 double table_bytes(std::int64_t rows, std::int64_t columns);
 
+/// A table in memory, which outlives the source.
+RowSource rows_of(const MatrixView& x);
+
 /// learn_dag() with or without a checkpoint.
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run, Checkpoint* checkpoint);
@@ -681,6 +717,37 @@ double refinement_t(const DagOptions& options, std::int64_t rows);
 /// refine() within such factors.
 Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
                   bool unequal_variances, const DagOptions& options, Run& run);
+
+/// Whether the refinement of so many columns looks for a better order of them.
+bool searches_order(const DagOptions& options, std::int64_t columns);
+/// Partners of a column that may be its causes. Least squares cost next to nothing; a network is
+/// short of rows with more inputs.
+std::int64_t most_partners(Sem sem);
+
+/// What backward elimination by held-out tests finds; the weights of the edges are t.
+struct Elimination {
+  std::vector<Edge> kept;
+  std::vector<Edge> tested; ///< all pairs, with the last t of each
+};
+/// causes: of every column of x those that it may have, rising. required edges are not tested.
+/// report is called before every round of regressions.
+Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
+                      const std::vector<Edge>& required, const DagOptions& options, Run& run,
+                      const std::function<void()>& report);
+
+/// suggest_threshold() from the table that the graph was learned from.
+ThresholdSuggestion suggest_threshold(const sem::Table& table, const Digraph& graph,
+                                      const DagOptions& options, Run& run);
+
+/// The refinement where columns are many: their order is that of the graph's weights, and each is
+/// tested against its strongest partners. By features of the table. O(M) regressions, and a part of
+/// the table in memory.
+struct TestedGraph {
+  Elimination edges;
+  std::vector<std::int64_t> order;
+};
+TestedGraph test_graph(const sem::Table& table, const Digraph& graph, const EdgeFactors& known,
+                       const DagOptions& options, Run& run);
 
 /// Fill graph, order, threshold, effective_threshold and n_removed_for_acyclicity from weights and
 /// sign. Nodes are visited in the given order, so that ties do not depend on how they are numbered.

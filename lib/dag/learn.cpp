@@ -19,6 +19,12 @@ namespace cape {
 namespace {
 
 constexpr std::int64_t min_rows = 10, min_columns = 2;
+constexpr std::int64_t most_refined = 5000; // columns: the time of the tests grows with them
+
+// Whether regressions can tell the order of the columns.
+bool identifiable(const DagOptions& options) {
+  return options.sem == Sem::mlp || (options.sem == Sem::linear && !options.standardize);
+}
 
 // ------------------------------------------------------------------------------------------ table
 
@@ -41,13 +47,6 @@ bool check_values(const MatrixView& x, Missing missing) {
                     std::to_string(row + 1) + ", column " + std::to_string(column + 1) +
                     " (counted from 1); only NaN can stand for a missing value");
   return any_missing;
-}
-
-RowSource rows_of(const MatrixView& x) {
-  return {x.rows, x.cols, [x](std::span<const std::int64_t> numbers, double* out) {
-            for (std::int64_t j = 0; j < x.cols; ++j)
-              for (const std::int64_t row : numbers) *out++ = x(row, j);
-          }};
 }
 
 // The same source, whose values are looked at when they are read.
@@ -98,21 +97,17 @@ Matrix pack(const EdgeFactors& known, const sem::Causes& causes, std::int64_t in
 }
 
 // Back to the numbers of the caller's columns; what was left out is 0.
-SparseMatrix scatter(const SparseMatrix& features, const std::vector<std::int64_t>& columns,
+SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int64_t>& columns,
                      std::int64_t size) {
   std::vector<std::vector<std::pair<std::int32_t, double>>> entries(static_cast<std::size_t>(size));
-  for (std::size_t j = 0; j < columns.size(); ++j) {
-    auto& column = entries[static_cast<std::size_t>(columns[j])];
-    for (auto e = static_cast<std::size_t>(features.offsets[j]);
-         e < static_cast<std::size_t>(features.offsets[j + 1]); ++e)
-      column.emplace_back(columns[static_cast<std::size_t>(features.indices[e])],
-                          features.values[e]);
-    std::ranges::sort(column);
-  }
+  for (const Edge& e : edges)
+    entries[static_cast<std::size_t>(columns[static_cast<std::size_t>(e.to)])].emplace_back(
+        columns[static_cast<std::size_t>(e.from)], e.weight);
   SparseMatrix out;
   out.rows = out.cols = size;
   out.offsets.push_back(0);
-  for (const auto& column : entries) {
+  for (auto& column : entries) {
+    std::ranges::sort(column);
     for (const auto& [row, value] : column) {
       out.indices.push_back(row);
       out.values.push_back(value);
@@ -121,24 +116,51 @@ SparseMatrix scatter(const SparseMatrix& features, const std::vector<std::int64_
   }
   return out;
 }
+SparseMatrix scatter(const SparseMatrix& features, const std::vector<std::int64_t>& columns,
+                     std::int64_t size) {
+  std::vector<Edge> edges;
+  for (std::int64_t j = 0; j < features.cols; ++j)
+    for (auto e = static_cast<std::size_t>(features.offsets[static_cast<std::size_t>(j)]);
+         e < static_cast<std::size_t>(features.offsets[static_cast<std::size_t>(j) + 1]); ++e)
+      edges.push_back({features.indices[e], j, features.values[e]});
+  return scatter(edges, columns, size);
+}
 
-void keep_refined(const Refinement& refinement, const sem::Table& table, Dag& dag) {
-  const std::int64_t m = dag.weights.rows;
+// The refinement of few columns.
+TestedGraph search_and_test(const sem::Table& table, const EdgeFactors& known,
+                            const SparseMatrix& weights, const DagOptions& options, Run& run) {
+  const std::int64_t m = table.features();
+  Matrix strength = to_matrix(weights);
+  for (double& value : std::span(strength.data(), static_cast<std::size_t>(strength.size())))
+    value = std::fabs(value);
+  const Matrix read = table.values().empty() ? table.spaced_rows(table.rows(), run) : Matrix();
+  Refinement refined = refine(read.empty() ? table.values() : read, strength,
+                              pack(known, {}, m, m), options.standardize, options, run);
+  TestedGraph result{{std::move(refined.kept), {}}, std::move(refined.order)};
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t i = 0; i < m; ++i)
+      if (const double t = refined.statistic(i, j); t != 0)
+        result.edges.tested.push_back({i, j, t});
+  return result;
+}
+
+void keep_refined(const TestedGraph& tested, const std::vector<std::int64_t>& columns, Dag& dag) {
+  const auto column = [&](std::int64_t feature) {
+    return columns[static_cast<std::size_t>(feature)];
+  };
+  const std::vector<Edge>& kept = tested.edges.kept;
   dag.refined = true;
-  dag.statistic = scatter(to_sparse(refinement.statistic), table.columns(), m);
+  dag.statistic = scatter(tested.edges.tested, columns, dag.weights.rows);
   std::vector<Edge> edges;
   dag.effective_threshold =
-      refinement.kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
-  for (const Edge& e : refinement.kept) {
-    const std::int64_t from = table.columns()[static_cast<std::size_t>(e.from)];
-    const std::int64_t to = table.columns()[static_cast<std::size_t>(e.to)];
-    edges.push_back(kept_edge(dag, from, to));
+      kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
+  for (const Edge& e : kept) {
+    edges.push_back(kept_edge(dag, column(e.from), column(e.to)));
     dag.effective_threshold = std::min(dag.effective_threshold, std::fabs(edges.back().weight));
   }
-  dag.graph = Digraph(m, std::move(edges));
+  dag.graph = Digraph(dag.weights.rows, std::move(edges));
   dag.order.clear();
-  for (const std::int64_t node : refinement.order)
-    dag.order.push_back(table.columns()[static_cast<std::size_t>(node)]);
+  for (const std::int64_t node : tested.order) dag.order.push_back(column(node));
   dag.order.insert(dag.order.end(), dag.constant.begin(), dag.constant.end());
 }
 
@@ -287,18 +309,23 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
-  cut(dag, options.threshold, visit, run);
+  double threshold = options.threshold;
+  if (std::isnan(threshold)) {
+    if (options.refine == Refine::automatic && m > most_refined && identifiable(options) &&
+        weight.empty())
+      dag.suggestion = suggest_threshold(table, unpruned_graph(dag), options, run);
+    threshold = dag.suggestion.effects > 0 ? dag.suggestion.threshold : sem::plain_threshold;
+  }
+  cut(dag, threshold, visit, run);
 
   const bool wanted_refinement = refines(options, m);
   if (wanted_refinement && weight.empty()) {
-    for (double& value : fit.edges.weights.values) value = std::fabs(value);
-    const Matrix strength = to_matrix(fit.edges.weights);
-    const Matrix all_factors = pack(known, {}, m, m);
-    check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
-    const Matrix read = in_memory ? Matrix() : table.spaced_rows(n, run);
-    keep_refined(refine(in_memory ? table.values() : read, strength, all_factors,
-                        options.standardize, options, run),
-                 table, dag);
+    const bool searches = searches_order(options, m);
+    if (searches) check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
+    keep_refined(searches
+                     ? search_and_test(table, known, fit.edges.weights, options, run)
+                     : test_graph(table, unpruned_graph(dag), known, options, run),
+                 table.columns(), dag);
   }
   warn(options, n, wanted_refinement && !dag.refined, dag);
   return dag;
@@ -306,12 +333,16 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
 
 } // namespace
 
+RowSource rows_of(const MatrixView& x) {
+  return {x.rows, x.cols, [x](std::span<const std::int64_t> numbers, double* out) {
+            for (std::int64_t j = 0; j < x.cols; ++j)
+              for (const std::int64_t row : numbers) *out++ = x(row, j);
+          }};
+}
+
 bool refines(const DagOptions& options, std::int64_t columns) {
-  constexpr std::int64_t limit = 100; // columns: it takes a minute or two there
-  const bool identifiable =
-      options.sem == Sem::mlp || (options.sem == Sem::linear && !options.standardize);
   return options.refine == Refine::always ||
-         (options.refine == Refine::automatic && identifiable && columns <= limit);
+         (options.refine == Refine::automatic && identifiable(options) && columns <= most_refined);
 }
 
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run) {

@@ -207,7 +207,8 @@ class LowRankSem final : public Model<double> {
 public:
   LowRankSem(std::int64_t features, const DagOptions& options)
       : Model({features, features, 1, 2 * features * options.rank, 0}), rank_(options.rank),
-        unequal_variances_(options.standardize), floor_(0.1 * options.threshold) {}
+        unequal_variances_(options.standardize),
+        floor_(0.1 * (std::isnan(options.threshold) ? plain_threshold : options.threshold)) {}
 
   // Small enough that h is small, whatever M and the rank; not 0, where the gradient is.
   void initialize(std::uint64_t seed, double* parameters) const override {

@@ -109,6 +109,7 @@ Dag prune(const Dag& dag, double tau) {
 
   Dag result = dag;
   result.refined = false;
+  result.suggestion = {};
   result.statistic = {};
   Run run;
   cut(result, tau, visit, run);

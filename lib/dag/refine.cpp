@@ -32,10 +32,6 @@ constexpr std::int64_t largest_batch = 64;
 constexpr std::int64_t max_sweeps = 6;
 constexpr double min_gain = 0.003;
 
-// Partners of a column that may be its causes. Least squares cost next to nothing; a network is
-// short of rows with more inputs.
-std::int64_t candidate_count(Sem sem) { return sem == Sem::linear ? 30 : 10; }
-
 // Positions to either side that the search tries for a column.
 std::int64_t window(const DagOptions& options, std::int64_t columns) {
   if (options.refine_window >= 0) return options.refine_window;
@@ -93,6 +89,7 @@ Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& ru
       scaled_(static_cast<std::size_t>(x.rows * x.cols)) {
   std::vector<double> column(static_cast<std::size_t>(rows_));
   for (std::int64_t j = 0; j < x.cols; ++j) {
+    run.poll();
     for (std::int64_t i = 0; i < rows_; ++i) column[static_cast<std::size_t>(i)] = x(i, j);
     id_.push_back(hash(column));
     const double n = static_cast<double>(rows_);
@@ -325,18 +322,83 @@ BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& fac
   return chosen;
 }
 
+// Backward elimination of causes, for all families at once; those that are required stay. report
+// gets the number of regressions that come next.
+Elimination eliminate_from(std::vector<Family> open, const Regressions& regressions,
+                           double least_t,
+                           const std::function<bool(std::int64_t, std::int64_t)>& required,
+                           Run& run, const std::function<void(std::size_t)>& report) {
+  // Only families that may still lose a parent stay open.
+  std::erase_if(open, [](const Family& f) { return f.parents.empty(); });
+  std::vector<std::vector<double>> error(open.size());
+  report(open.size());
+  run.parallel_for(std::ssize(open), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    error[at] = regressions.squared_error(open[at]);
+  });
+
+  struct Trial {
+    std::size_t of; // which of the open families
+    Family without;
+    std::int64_t parent;
+    std::vector<double> error;
+    double t;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, double> statistic; // 0 where not tested
+  Elimination result;
+  while (!open.empty()) {
+    std::vector<Trial> trials;
+    for (std::size_t o = 0; o < open.size(); ++o)
+      for (const std::int64_t parent : open[o].parents) {
+        if (required(parent, open[o].node)) continue;
+        Family without = open[o];
+        std::erase(without.parents, parent);
+        trials.push_back({o, std::move(without), parent, {}, 0});
+      }
+    report(trials.size());
+    run.parallel_for(std::ssize(trials), [&](std::int64_t i) {
+      Trial& trial = trials[static_cast<std::size_t>(i)];
+      trial.error = regressions.squared_error(trial.without);
+      trial.t = effect_t(trial.error, error[trial.of]);
+    });
+
+    std::vector<Trial*> weakest(open.size(), nullptr);
+    for (Trial& trial : trials) {
+      statistic[{trial.parent, trial.without.node}] = trial.t;
+      Trial*& w = weakest[trial.of];
+      if (w == nullptr || trial.t < w->t) w = &trial;
+    }
+    std::vector<Family> next;
+    std::vector<std::vector<double>> next_error;
+    for (std::size_t o = 0; o < open.size(); ++o) {
+      if (weakest[o] == nullptr || !(weakest[o]->t < least_t)) {
+        for (const std::int64_t parent : open[o].parents)
+          result.kept.push_back({parent, open[o].node, statistic[{parent, open[o].node}]});
+      } else if (!weakest[o]->without.parents.empty()) {
+        next.push_back(std::move(weakest[o]->without));
+        next_error.push_back(std::move(weakest[o]->error));
+      }
+    }
+    open = std::move(next);
+    error = std::move(next_error);
+  }
+  std::ranges::sort(result.kept, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
+  for (const auto& [ends, t] : statistic) result.tested.push_back({ends.first, ends.second, t});
+  return result;
+}
+
 class Search {
 public:
   Search(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
          bool unequal_variances, const DagOptions& options, Run& run)
       : regressions_(x, options, run), factor_(factor),
-        candidates_(candidates(weights, factor, candidate_count(options.sem))),
+        candidates_(candidates(weights, factor, most_partners(options.sem))),
         unequal_variances_(unequal_variances), t_(refinement_t(options, x.rows)), options_(options),
         run_(run) {}
 
   /// Move nodes along the order as long as the score falls.
   void improve(std::vector<std::int64_t>& order);
-  /// Backward elimination of causes for every node of an order.
+  /// The causes that every node of an order may have, without those that the tests do not keep.
   Refinement eliminate(const std::vector<std::int64_t>& order);
 
 private:
@@ -437,62 +499,14 @@ void Search::improve(Order& order) {
 }
 
 Refinement Search::eliminate(const Order& order) {
-  const std::int64_t m = std::ssize(order);
-  Refinement result{Matrix(m, m), {}, order};
-  std::vector<Family> open; // families that may still lose a parent, with their errors
-  for (std::size_t p = 0; p < order.size(); ++p)
-    if (Family f = family(order, p); !f.parents.empty()) open.push_back(std::move(f));
-  std::vector<std::vector<double>> error(open.size());
-  report_fits(open.size());
-  run_.parallel_for(std::ssize(open), [&](std::int64_t i) {
-    const auto at = static_cast<std::size_t>(i);
-    error[at] = regressions_.squared_error(open[at]);
-  });
-
-  struct Trial {
-    std::size_t of; // which of the open families
-    Family without;
-    std::int64_t parent;
-    std::vector<double> error;
-    double t;
-  };
-  while (!open.empty()) {
-    std::vector<Trial> trials;
-    for (std::size_t o = 0; o < open.size(); ++o)
-      for (const std::int64_t parent : open[o].parents) {
-        if (is_required(factor_, parent, open[o].node)) continue;
-        Family without = open[o];
-        std::erase(without.parents, parent);
-        trials.push_back({o, std::move(without), parent, {}, 0});
-      }
-    report_fits(trials.size());
-    run_.parallel_for(std::ssize(trials), [&](std::int64_t i) {
-      Trial& trial = trials[static_cast<std::size_t>(i)];
-      trial.error = regressions_.squared_error(trial.without);
-      trial.t = effect_t(trial.error, error[trial.of]);
-    });
-
-    std::vector<Trial*> weakest(open.size(), nullptr);
-    for (Trial& trial : trials) {
-      result.statistic(trial.parent, trial.without.node) = trial.t;
-      Trial*& w = weakest[trial.of];
-      if (w == nullptr || trial.t < w->t) w = &trial;
-    }
-    std::vector<Family> next;
-    std::vector<std::vector<double>> next_error;
-    for (std::size_t o = 0; o < open.size(); ++o) {
-      if (weakest[o] == nullptr || !(weakest[o]->t < t_)) {
-        for (const std::int64_t parent : open[o].parents)
-          result.kept.push_back({parent, open[o].node, result.statistic(parent, open[o].node)});
-      } else if (!weakest[o]->without.parents.empty()) {
-        next.push_back(std::move(weakest[o]->without));
-        next_error.push_back(std::move(weakest[o]->error));
-      }
-    }
-    open = std::move(next);
-    error = std::move(next_error);
-  }
-  std::ranges::sort(result.kept, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
+  std::vector<Family> families;
+  for (std::size_t p = 0; p < order.size(); ++p) families.push_back(family(order, p));
+  Elimination found = eliminate_from(
+      std::move(families), regressions_, t_,
+      [this](std::int64_t i, std::int64_t j) { return is_required(factor_, i, j); }, run_,
+      [this](std::size_t n) { report_fits(n); });
+  Refinement result{Matrix(std::ssize(order), std::ssize(order)), std::move(found.kept), order};
+  for (const Edge& e : found.tested) result.statistic(e.from, e.to) = e.weight;
   return result;
 }
 
@@ -508,6 +522,13 @@ void check_observations(const MatrixView& x, const DagOptions& options) {
 }
 
 } // namespace
+
+bool searches_order(const DagOptions& options, std::int64_t columns) {
+  constexpr std::int64_t limit = 100; // it takes a minute or two there
+  return columns <= limit || options.refine_window > 0;
+}
+
+std::int64_t most_partners(Sem sem) { return sem == Sem::linear ? 30 : 10; }
 
 std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
                                        std::span<const std::int64_t> parents,
@@ -574,11 +595,26 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& 
       if (p == 0 && i != j && is_excluded(factor, j, i) && !is_excluded(factor, i, j))
         p = std::numeric_limits<double>::min();
     }
+  run.report({"dag.refine", 0});
   std::vector<std::int64_t> order =
-      topological_order(project_acyclic(Digraph::from_adjacency(preference), 0).graph);
+      topological_order(project_acyclic(Digraph::from_adjacency(preference), 0, run).graph);
   Search search(x, strength, factor, unequal_variances, options, run);
   search.improve(order);
   return search.eliminate(order);
+}
+
+Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
+                      const std::vector<Edge>& required, const DagOptions& options, Run& run,
+                      const std::function<void()>& report) {
+  std::vector<Family> families;
+  for (std::size_t j = 0; j < causes.size(); ++j)
+    families.push_back({static_cast<std::int64_t>(j), causes[j]});
+  std::set<std::pair<std::int64_t, std::int64_t>> stays;
+  for (const Edge& e : required) stays.emplace(e.from, e.to);
+  return eliminate_from(
+      std::move(families), Regressions(x, options, run), refinement_t(options, x.rows),
+      [&](std::int64_t i, std::int64_t j) { return stays.contains({i, j}); }, run,
+      [&](std::size_t) { report(); });
 }
 
 } // namespace cape

@@ -190,6 +190,20 @@ Matrix Table::spaced_rows(std::int64_t count, Run& run) const {
   return read<double>(rows, run);
 }
 
+Matrix Table::spaced_rows(std::int64_t count, std::span<const std::int64_t> features,
+                          Run& run) const {
+  Matrix out(count, std::ssize(features));
+  for_blocks(count, source_.columns, [&](const std::vector<std::int64_t>& numbers) {
+    std::vector<std::int64_t> rows;
+    for (const std::int64_t r : numbers) rows.push_back(r * source_.rows / count);
+    const Matrix block = read<double>(rows, run);
+    for (std::size_t f = 0; f < features.size(); ++f)
+      std::copy_n(block.column(features[f]), block.rows(),
+                  out.column(static_cast<std::int64_t>(f)) + numbers.front());
+  });
+  return out;
+}
+
 // Columns x_i and x_j of length 1 with 1 - |r| < 1e-10 are apart, or x_i and -x_j are, by less than
 // 1.5e-5, and so their projections on a random direction by 1.5e-5 times a normal number at most:
 // only neighbours among the sizes of the projections need to be compared. O(N M + M log M) where

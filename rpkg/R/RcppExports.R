@@ -73,6 +73,10 @@ core_prune <- function(n, from, to, weight, tau) {
     .Call(`_capeOmics_core_prune`, n, from, to, weight, tau)
 }
 
+core_suggest_threshold <- function(assay, from, to, weight, settings, progress) {
+    .Call(`_capeOmics_core_suggest_threshold`, assay, from, to, weight, settings, progress)
+}
+
 core_embed <- function(n, from, to, weight, settings, progress, store = NULL) {
     .Call(`_capeOmics_core_embed`, n, from, to, weight, settings, progress, store)
 }

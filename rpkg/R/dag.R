@@ -111,7 +111,7 @@ new_dag <- function(result, features, param = NULL, seed = NA_integer_, required
         },
         constant = features[result$constant],
         warnings = name_columns(as.character(result$warnings), features),
-        info = c(result$info, list(required = required)),
+        info = c(result$info, list(required = required, suggestion = result$suggestion)),
         param = param, seed = seed)
 }
 

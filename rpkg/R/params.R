@@ -57,8 +57,9 @@ one_of <- function(value, choices, name) {
 #'   `"paper"`: one transformation shared by all features, as in the paper, with its scale fixed.
 #'   `"literal"`: the paper's objective word for word, which collapses to the empty graph and is kept
 #'   to show that it does.
-#' @param refine whether the order and the edges are refined by held-out regressions. `NA`: for up to 100
-#'   varying features with `sem = "mlp"`, and with `sem = "linear"` unless standardized.
+#' @param refine whether the edges are decided by held-out regressions of every feature on its possible
+#'   causes and, with up to 100 features, their order too. `NA`: for up to 5,000 varying features with
+#'   `sem = "mlp"`, and with `sem = "linear"` unless standardized.
 #' @param standardize scale features to unit variance and let their noise variances differ. Features are
 #'   always centred. Without scaling, the order that raw variances imply is used: right when noise
 #'   variances are alike, misleading when units are arbitrary. The directions of linear relations with
@@ -67,7 +68,8 @@ one_of <- function(value, choices, name) {
 #'   else the larger of 0.45 sqrt(log(features) / cells) and 0.02 (`"mlp"`) or 0.05 (`"linear"`,
 #'   `"paper"`).
 #' @param threshold edges with an absolute weight of at most this are pruned; see [cape_prune()] for
-#'   other values without another fit. Not used where the graph is refined.
+#'   other values without another fit. Not used where the graph is refined. `NA`: 0.2 or, where `refine` is
+#'   `NA` and there are more features than that refines, the one of [cape_suggest_threshold()].
 #' @param epochs passes over the cells.
 #' @param constraint how acyclicity is measured: `"expm"` (the paper's) or `"logdet"`.
 #' @param missing what to do with `NA`: `"fail"`, or `"mask"`, which leaves missing values out of the
@@ -89,9 +91,9 @@ one_of <- function(value, choices, name) {
 #'   penalty grows, epochs between its updates (`NA`: a twentieth of all), its largest value, and the
 #'   acyclicity at which the fit has converged.
 #' @param refine.t,refine.window,refine.hidden,refine.epochs the refinement: t statistic at which a
-#'   cause stays (`NA`: 3.04 - 200 / cells, but at least 1), positions tried to either side in the
-#'   search for the order (`NA`: all with `sem = "linear"`, else 3), and the units and epochs of its
-#'   regressions, which with `sem = "linear"` are least squares.
+#'   cause stays (`NA`: 3.04 - 200 / cells, but at least 1), positions tried to either side in the search for
+#'   the order (`NA`: none with more than 100 features, else all with `sem = "linear"` and 3 with `"mlp"`),
+#'   and the units and epochs of its regressions, which with `sem = "linear"` are least squares.
 #' @return An object of class `DagParam`.
 #' @seealso [cape_learn_dag()], [cape_fit()]
 #' @examples
@@ -99,7 +101,7 @@ one_of <- function(value, choices, name) {
 #' DagParam(sem = "linear", threshold = 0.3)
 #' @export
 DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, standardize = FALSE,
-                     lambda = NA_real_, threshold = 0.2, epochs = 100L,
+                     lambda = NA_real_, threshold = NA_real_, epochs = 100L,
                      constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.002,
                      candidates = NA_integer_, rank = 0L, hidden = 10L,
                      precision = c("automatic", "double", "float"), batch.size = 128L, learning.rate = 0.01,

@@ -38,6 +38,7 @@ dag_lines <- function(dag) {
             paste0("model: ", dag@param@values$sem, ", lambda ", number(info$lambda), ", ",
                 if (info$refined) "refined by held-out tests" else paste0("pruned at ",
                     number(info$threshold), ", not refined")),
+            suggestion_line(info),
             paste0("acyclicity h ", number(info$h), ": ",
                 if (info$converged) "converged" else "NOT converged (try more epochs, or standardize)")
         ),
@@ -48,6 +49,15 @@ dag_lines <- function(dag) {
             paste0("without variance, so without edges: ", some_of(dag@constant))
         }
     )
+}
+
+# Where the threshold is the one that the fit chose for itself.
+suggestion_line <- function(info) {
+    s <- info$suggestion
+    if (length(s) > 0L && s[["tested"]] > 0 && s[["threshold"]] == info$threshold && !info$refined) {
+        paste0("that threshold: held-out tests keep ", count_of(s[["causes"]], "cause"), " of ", s[["tested"]],
+            " features; the graph differs in ", count_of(s[["differing"]], "edge"))
+    }
 }
 
 # Of the features with edges: the others have no generality.

@@ -145,8 +145,8 @@ cape_difference <- function(a, b) {
 #' The graph at every threshold
 #'
 #' How many edges a graph keeps at each threshold, from its weights before pruning, without another fit.
-#' Where the numbers hardly change over a range, the choice within it does not matter; see [cape_stability()]
-#' for a choice with a bound on its errors.
+#' Where the numbers hardly change over a range, the choice within it does not matter; see
+#' [cape_suggest_threshold()] for a choice by tests, and [cape_stability()] for one with a bound on its errors.
 #'
 #' @param x a [CapeFit-class], a [CapeDag-class], or a SingleCellExperiment from [cape_fit()].
 #' @param thresholds at which; `NULL`: 20 over the range of the weights.
@@ -168,6 +168,49 @@ cape_threshold_path <- function(x, thresholds = NULL) {
     S4Vectors::DataFrame(threshold = thresholds,
         edges = vapply(cuts, function(cut) length(cut@adjacency@x), 0L),
         removed = vapply(cuts, function(cut) as.integer(cut@info$n_removed_for_acyclicity), 0L))
+}
+
+#' Which threshold the data speak for
+#'
+#' The causes of 60 features, drawn by the seed, are tested by regressions that do or do not have them,
+#' on cells that these were not trained on; the threshold is the one whose graph has the fewest edges
+#' into those features that are too many or missing. Fits with the defaults of more than 5,000 features, which
+#' are not refined, follow it by themselves; this is for the others, say with `refine = FALSE`.
+#'
+#' @param dag what was learned from `x`: a [CapeDag-class], a [CapeFit-class], or a SingleCellExperiment from
+#'   [cape_fit()].
+#' @param x the table that it was learned from, and `assay.type` and `subset.row` as then.
+#' @param assay.type,subset.row,seed,num.threads,verbose as of [cape_fit()].
+#' @return A data frame with one row: `threshold`, for [cape_prune()]; `tested`, the number of features whose
+#'   causes were tested; `causes`, how many the tests keep; `differing`, how many edges into those
+#'   features the weights above the threshold have too many or lack. `tested` is 0 where no weight is above
+#'   0.02: there is no threshold to be found then.
+#' @seealso [cape_threshold_path()]
+#' @examples
+#' truth <- cape_simulate_dag(12, seed = 1)
+#' x <- cape_simulate_data(truth, 500, mechanism = "linear", seed = 2)
+#' dag <- cape_learn_dag(x, DagParam(sem = "linear", refine = FALSE), seed = 3)
+#' suggestion <- cape_suggest_threshold(dag, x, seed = 4)
+#' suggestion
+#' cape_prune(dag, suggestion$threshold)
+#' @export
+cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL, seed = NULL, num.threads = 1L,
+                                   verbose = interactive()) {
+    dag <- cape_dag(dag)
+    check_flag(verbose, "verbose")
+    if (is.null(dag@param)) {
+        cape_error("'dag' was not learned by cape_learn_dag() or cape_fit(), so no model says how to test its edges")
+    }
+    values <- suppressMessages(cape_as_input(x, assay.type, subset.row, dag@param, FALSE))$values
+    if (!identical(rownames(values), dag@features)) {
+        cape_error("'x' does not have the features of 'dag': it must be the table that 'dag' was learned from")
+    }
+    edges <- entries(dag@weights)
+    chosen <- c(settings(dag@param), run_settings(run_seed(seed), num.threads))
+    result <- with_progress(verbose, function(progress) {
+        core_suggest_threshold(values, edges$from, edges$to, abs(edges$value), chosen, progress)
+    })
+    as.data.frame(as.list(result))
 }
 
 # Shared -------------------------------------------------------------------------------------------

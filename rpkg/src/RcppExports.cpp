@@ -216,6 +216,21 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// core_suggest_threshold
+Rcpp::NumericVector core_suggest_threshold(const arma::mat& assay, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, const Rcpp::CharacterVector& settings, SEXP progress);
+RcppExport SEXP _capeOmics_core_suggest_threshold(SEXP assaySEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const arma::mat& >::type assay(assaySEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type from(fromSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type to(toSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type weight(weightSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_suggest_threshold(assay, from, to, weight, settings, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
 // core_embed
 Rcpp::List core_embed(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
 RcppExport SEXP _capeOmics_core_embed(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
@@ -450,6 +465,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_learn_dag", (DL_FUNC) &_capeOmics_core_learn_dag, 5},
     {"_capeOmics_core_describe_graph", (DL_FUNC) &_capeOmics_core_describe_graph, 4},
     {"_capeOmics_core_prune", (DL_FUNC) &_capeOmics_core_prune, 5},
+    {"_capeOmics_core_suggest_threshold", (DL_FUNC) &_capeOmics_core_suggest_threshold, 6},
     {"_capeOmics_core_embed", (DL_FUNC) &_capeOmics_core_embed, 7},
     {"_capeOmics_core_fit", (DL_FUNC) &_capeOmics_core_fit, 5},
     {"_capeOmics_core_estimate", (DL_FUNC) &_capeOmics_core_estimate, 3},

@@ -33,6 +33,14 @@ std::vector<int64_t> zero_based(const Rcpp::IntegerVector &numbers) {
   return out;
 }
 
+Rcpp::NumericVector to_vector(const cape_threshold_suggestion &s) {
+  using Rcpp::_;
+  return Rcpp::NumericVector::create(
+      _["threshold"] = s.threshold, _["tested"] = static_cast<double>(s.n_effects),
+      _["causes"] = static_cast<double>(s.n_causes),
+      _["differing"] = static_cast<double>(s.n_differing));
+}
+
 } // namespace
 
 Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
@@ -84,6 +92,10 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
     warnings[i] = text;
   }
   out["warnings"] = warnings;
+  cape_threshold_suggestion suggestion{};
+  suggestion.struct_size = sizeof suggestion;
+  check(cape_dag_suggestion(&suggestion, dag));
+  out["suggestion"] = to_vector(suggestion);
   return out;
 }
 
@@ -157,4 +169,20 @@ Rcpp::List core_prune(int n, const Rcpp::IntegerVector &from, const Rcpp::Intege
   make_graph(whole, n, from, to, weight);
   check(cape_dag_prune(pruned.out(), whole.get(), tau));
   return dag_to_list(pruned.get());
+}
+
+// assay: features x cells; edges: all weights before pruning.
+// [[Rcpp::export(rng = false)]]
+Rcpp::NumericVector core_suggest_threshold(const arma::mat &assay, const Rcpp::IntegerVector &from,
+                                           const Rcpp::IntegerVector &to,
+                                           const Rcpp::NumericVector &weight,
+                                           const Rcpp::CharacterVector &settings, SEXP progress) {
+  const Options options(settings, progress);
+  const cape_matrix_view x = table_view(assay);
+  Dag graph;
+  make_graph(graph, static_cast<int>(assay.n_rows), from, to, weight);
+  cape_threshold_suggestion suggestion{};
+  suggestion.struct_size = sizeof suggestion;
+  check(cape_dag_suggest_threshold(&suggestion, graph.get(), &x, options.get()));
+  return to_vector(suggestion);
 }

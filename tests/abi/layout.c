@@ -59,6 +59,12 @@ int main(void) {
   FIELD(cape_progress, total);
   FIELD(cape_progress, loss);
   FIELD(cape_progress, constraint);
+  TYPE(cape_threshold_suggestion);
+  FIELD(cape_threshold_suggestion, struct_size);
+  FIELD(cape_threshold_suggestion, threshold);
+  FIELD(cape_threshold_suggestion, n_effects);
+  FIELD(cape_threshold_suggestion, n_causes);
+  FIELD(cape_threshold_suggestion, n_differing);
   TYPE(cape_dag_info);
   FIELD(cape_dag_info, struct_size);
   FIELD(cape_dag_info, n_nodes);

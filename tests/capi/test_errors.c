@@ -126,6 +126,13 @@ static void null_dag(void) {
   CHECK_NULL(cape_dag_prune(NULL, dag, 0.2), "out");
   CHECK_NULL(cape_dag_prune(&d, NULL, 0.2), "dag");
   CHECK(d == NULL);
+  cape_threshold_suggestion suggestion = {.struct_size = sizeof suggestion};
+  CHECK_NULL(cape_dag_suggest_threshold(NULL, dag, &view, options), "out");
+  CHECK_NULL(cape_dag_suggest_threshold(&suggestion, NULL, &view, options), "dag");
+  CHECK_NULL(cape_dag_suggest_threshold(&suggestion, dag, NULL, options), "x");
+  CHECK_NULL(cape_dag_suggest_threshold(&suggestion, dag, &view, NULL), "options");
+  CHECK_NULL(cape_dag_suggestion(NULL, dag), "out");
+  CHECK_NULL(cape_dag_suggestion(&suggestion, NULL), "dag");
   CHECK_NULL(cape_dag_describe(NULL, dag), "out");
   CHECK_NULL(cape_dag_describe(&info, NULL), "dag");
   CHECK_NULL(cape_dag_warning(NULL, dag, 0), "out");
@@ -351,8 +358,8 @@ static void bad_options(void) {
               "dag.lambda");
   CHECK_OK(cape_options_get_f64(&after, options, "dag.lambda"));
   CHECK(memcmp(&before, &after, sizeof before) == 0);
-  CHECK_ERROR(cape_options_set_f64(options, "dag.threshold", NAN), CAPE_INVALID_ARGUMENT,
-              "dag.threshold"); /* not one of those with an automatic choice */
+  CHECK_ERROR(cape_options_set_f64(options, "dag.l2", NAN), CAPE_INVALID_ARGUMENT,
+              "dag.l2"); /* not one of those with an automatic choice */
   CHECK_ERROR(cape_options_set_f64(options, "dag.lamda", 1), CAPE_INVALID_ARGUMENT, "dag.lambda");
   CHECK_ERROR(cape_options_set_f64(options, "lambda", 1), CAPE_INVALID_ARGUMENT, "dag.");
   CHECK_ERROR(cape_options_set_f64(options, "", 1), CAPE_INVALID_ARGUMENT, "dag.");
@@ -559,6 +566,10 @@ static void bad_state(void) {
   CHECK_ERROR(cape_dag_weights_view(&lent, cycle), CAPE_BAD_STATE, "learned");
   CHECK_ERROR(cape_dag_sign_view(&lent, cycle), CAPE_BAD_STATE, "learned");
   CHECK_ERROR(cape_dag_history(out, 0, 7, cycle), CAPE_BAD_STATE, "learned");
+  cape_threshold_suggestion suggestion = {.struct_size = sizeof suggestion};
+  CHECK_ERROR(cape_dag_suggestion(&suggestion, cycle), CAPE_BAD_STATE, "learned");
+  CHECK_ERROR(cape_dag_suggest_threshold(&suggestion, cycle, &view, options), CAPE_DIM_MISMATCH,
+              "columns");
   CHECK_ERROR(cape_dag_scaling(out, out, 2, cycle), CAPE_BAD_STATE, "learned");
   CHECK_STATUS(cape_simulate_data(out, 2, 2, cycle, options), CAPE_INVALID_ARGUMENT);
 

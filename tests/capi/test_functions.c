@@ -367,6 +367,41 @@ static void simulation(void) {
   cape_options_free(o);
 }
 
+/* y is twice x and noise; w is noise. Tests keep x -> y, weaker than w -> y, or stronger. */
+static void threshold(void) {
+  enum { N = 200 };
+  static double x[3 * N];
+  unsigned state = 1;
+  for (int e = 0; e < 3 * N; ++e) { /* Lehmer's generator: uniform on (-1, 1) */
+    state = (unsigned)((unsigned long long)state * 48271 % 2147483647);
+    x[e] = state / 1073741823.5 - 1;
+  }
+  for (int i = 0; i < N; ++i) x[N + i] += 2 * x[i];
+  const cape_matrix_view table = CAPE_MATRIX_VIEW(x, N, 3);
+  cape_options* options;
+  CHECK_OK(cape_options_new(&options));
+  CHECK_OK(cape_options_set_str(options, "dag.sem", "linear"));
+  const int64_t from[] = {0, 2}, to[] = {1, 1};
+  const double weight[] = {0.4, 0.1}, swapped[] = {0.1, 0.4};
+  cape_dag* dag;
+  cape_threshold_suggestion s = {.struct_size = sizeof s};
+  CHECK_OK(cape_dag_from_edges(&dag, 3, from, to, weight, 2));
+  CHECK_OK(cape_dag_suggest_threshold(&s, dag, &table, options));
+  CHECK_NEAR(s.threshold, 0.2, 1e-12); /* the geometric mean */
+  CHECK(s.n_effects == 3 && s.n_causes == 1 && s.n_differing == 0);
+  cape_dag_free(dag);
+  CHECK_OK(cape_dag_from_edges(&dag, 3, from, to, swapped, 2));
+  CHECK_OK(cape_dag_suggest_threshold(&s, dag, &table, options));
+  CHECK(s.n_causes == 1 && s.n_differing == 1); /* none, or both, of the edges */
+  cape_dag_free(dag);
+
+  CHECK_OK(cape_dag_learn(&dag, &table, options)); /* few columns: refined, no suggestion */
+  CHECK_OK(cape_dag_suggestion(&s, dag));
+  CHECK(s.n_effects == 0);
+  cape_dag_free(dag);
+  cape_options_free(options);
+}
+
 static void clustering(void) {
   const int64_t a[] = {0, 0, 1, 1}, b[] = {5, 5, 2, 2};
   const double points[] = {0, 0, 10, 10};
@@ -389,5 +424,6 @@ int main(void) {
   preprocessing();
   simulation();
   clustering();
+  threshold();
   return n_failed != 0;
 }

@@ -75,13 +75,13 @@ BOOST_AUTO_TEST_CASE(numbers_are_read_in_the_c_locale_whatever_the_process_uses)
 
 BOOST_AUTO_TEST_CASE(a_wrong_text_changes_nothing_and_the_error_names_key_value_and_range) {
   cape::Options options;
-  options.dag.threshold = 0.5;
+  options.dag.l2 = 0.5;
   for (const char* bad : {"", "x", "0.1x", " 0.1", "-0.1", "inf", "nan", "1,5"}) {
     BOOST_TEST_INFO(bad);
-    BOOST_CHECK_EXCEPTION(set_option(options, "dag.threshold", bad), cape::Error,
+    BOOST_CHECK_EXCEPTION(set_option(options, "dag.l2", bad), cape::Error,
                           [&](const cape::Error& error) {
                             return error.code() == cape::Status::invalid_argument &&
-                                   mentions(error, "dag.threshold") && mentions(error, "[0, ");
+                                   mentions(error, "dag.l2") && mentions(error, "[0, ");
                           });
   }
   for (const char* bad : {"1.0", "1e2", "99999999999999999999", "0"})
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_text_changes_nothing_and_the_error_names_key_value_
       set_option(options, "dag.sem", "Linear"), cape::Error,
       [](const cape::Error& e) { return mentions(e, "Linear") && mentions(e, "\"linear\""); });
   BOOST_CHECK_THROW(set_option(options, "dag.standardize", "TRUE"), cape::Error);
-  BOOST_TEST(options.dag.threshold == 0.5);
+  BOOST_TEST(options.dag.l2 == 0.5);
   BOOST_TEST(options.dag.epochs == cape::DagOptions().epochs);
 }
 

@@ -276,6 +276,24 @@ CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const 
 CAPE_API cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau);
 CAPE_API void cape_dag_free(cape_dag* dag);
 
+/* A threshold, and what speaks for it. */
+typedef struct cape_threshold_suggestion {
+  size_t struct_size;
+  double threshold;
+  int64_t n_effects;   /* columns whose causes were tested; 0: there is no suggestion */
+  int64_t n_causes;    /* that the tests keep for them */
+  int64_t n_differing; /* edges into those columns that the weights above threshold have too many or lack */
+} cape_threshold_suggestion;
+/* The threshold for the weights before pruning (or the edges of a graph that the caller brought) that agrees
+ * best with held-out tests of the causes of 60 columns, drawn by the seed. x is the table that dag was learned
+ * from, finite, and options are those of that fit ("dag.sem" and "dag.refine_..." are used). out->struct_size
+ * is set by the caller. CAPE_DIM_MISMATCH for a table with another number of columns. */
+CAPE_API cape_status cape_dag_suggest_threshold(cape_threshold_suggestion* out, const cape_dag* dag,
+                                                const cape_matrix_view* x, const cape_options* options);
+/* The suggestion that the fit itself followed, where "dag.threshold" is automatic and the columns are too
+ * many to be refined; n_effects is 0 otherwise. CAPE_BAD_STATE for a graph that was not learned here. */
+CAPE_API cape_status cape_dag_suggestion(cape_threshold_suggestion* out, const cape_dag* dag);
+
 typedef struct cape_dag_info {
   size_t struct_size;
   int64_t n_nodes, n_edges;

@@ -63,3 +63,18 @@ test_that("what cannot be asked is named", {
     expect_error(cape_stability(x, times = 1), "'times' is 1")
     expect_error(cape_stability(x, fraction = 0.2), "is 6; at least 10 are needed")
 })
+
+test_that("a threshold is suggested for a plain fit, and refused for what it cannot be told of", {
+    truth <- cape_simulate_dag(12, edges.per.node = 1, seed = 1)
+    x <- cape_simulate_data(truth, 400, mechanism = "linear", seed = 2)
+    dag <- cape_learn_dag(x, DagParam(sem = "linear", refine = FALSE), seed = 3)
+    suggestion <- cape_suggest_threshold(dag, x, seed = 4)
+    expect_named(suggestion, c("threshold", "tested", "causes", "differing"))
+    expect_identical(suggestion$tested, 12)
+    expect_identical(cape_suggest_threshold(dag, x, seed = 4, num.threads = 2L), suggestion)
+    # `differing` counts the edges of the cut graph against the causes that tests keep.
+    edges <- nrow(cape_edges(cape_prune(dag, suggestion$threshold)))
+    expect_lte(abs(edges - suggestion$causes), suggestion$differing)
+    expect_error(cape_suggest_threshold(dag, x[1:6, ]), "'x' does not have the features of 'dag'")
+    expect_error(cape_suggest_threshold(as(as.matrix(cape_weights(dag)), "CapeDag"), x), "'dag' was not learned")
+})
