@@ -7,7 +7,6 @@ module;
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <new>
 #include <numeric>
 #include <set>
@@ -23,6 +22,7 @@ namespace cape {
 namespace {
 
 constexpr double least_weight = 0.1 * sem::plain_threshold;
+constexpr double required_strength = std::numeric_limits<double>::max();
 
 // A learned graph by features of the table, its weights positive, what is required the largest.
 std::vector<Edge> weighted_edges(const Digraph& graph, const sem::Table& table,
@@ -35,23 +35,53 @@ std::vector<Edge> weighted_edges(const Digraph& graph, const sem::Table& table,
     return e.weight <= least_weight || required.contains({e.from, e.to});
   });
   for (const auto& [from, to] : required)
-    edges.push_back({from, to, std::numeric_limits<double>::max()});
+    edges.push_back({from, to, required_strength});
   return edges;
 }
 
-// Of each of these effects the features, earlier in the order, that are joined to it most strongly
-// one way or the other.
+// The features that are joined most strongly to another one, and how strongly: `most` of them, and
+// all that are required.
+class Partners {
+public:
+  explicit Partners(std::int64_t most) : most_(most) {}
+  void add(std::int64_t feature, double strength) {
+    const auto known = std::ranges::find(all_, feature, &Partner::feature);
+    if (known != all_.end()) {
+      known->strength = std::max(known->strength, strength);
+      return;
+    }
+    all_.push_back({feature, strength});
+    if (std::ssize(all_) <= most_) return;
+    const auto weakest = std::ranges::min_element(
+        all_, {}, [](const Partner& p) { return std::pair(p.strength, -p.feature); });
+    if (weakest->strength < required_strength) all_.erase(weakest);
+  }
+  std::vector<std::int64_t> features() const { // rising
+    std::vector<std::int64_t> out;
+    for (const Partner& p : all_) out.push_back(p.feature);
+    std::ranges::sort(out);
+    return out;
+  }
+
+private:
+  struct Partner {
+    std::int64_t feature;
+    double strength;
+  };
+  std::int64_t most_;
+  std::vector<Partner> all_;
+};
+
+// Of each of these effects its partners, one way or the other, that are earlier in the order.
 std::vector<std::vector<std::int64_t>>
 possible_causes(std::span<const std::int64_t> effects, const std::vector<Edge>& edges,
                 std::span<const std::int64_t> order, const EdgeFactors& known, std::int64_t most) {
   const auto size = std::ssize(order);
   const std::vector<std::int64_t> place = places(size, effects), position = places(size, order);
-  std::vector<std::map<std::int64_t, double>> strength(effects.size());
+  std::vector<Partners> partners(effects.size(), Partners(most));
   const auto join = [&](std::int64_t effect, std::int64_t other, double weight) {
-    const std::int64_t at = place[static_cast<std::size_t>(effect)];
-    if (at < 0) return;
-    double& s = strength[static_cast<std::size_t>(at)][other];
-    s = std::max(s, weight);
+    if (const std::int64_t at = place[static_cast<std::size_t>(effect)]; at >= 0)
+      partners[static_cast<std::size_t>(at)].add(other, weight);
   };
   for (const Edge& e : edges) {
     join(e.to, e.from, e.weight);
@@ -59,14 +89,10 @@ possible_causes(std::span<const std::int64_t> effects, const std::vector<Edge>& 
   }
   std::vector<std::vector<std::int64_t>> causes(effects.size());
   for (std::size_t at = 0; at < effects.size(); ++at) {
-    std::vector<std::pair<double, std::int64_t>> strongest;
-    for (const auto& [other, weight] : strength[at]) strongest.emplace_back(-weight, other);
-    std::ranges::sort(strongest);
-    if (std::ssize(strongest) > most) strongest.resize(static_cast<std::size_t>(most));
     const std::int64_t here = position[static_cast<std::size_t>(effects[at])];
     const std::vector<double> factor =
         known.empty() ? std::vector<double>() : known.causes_of(effects[at]);
-    for (const auto& [negative, other] : strongest)
+    for (const std::int64_t other : partners[at].features())
       if (position[static_cast<std::size_t>(other)] < here &&
           (factor.empty() || !std::isinf(factor[static_cast<std::size_t>(other)])))
         causes[at].push_back(other);

@@ -214,6 +214,20 @@ BOOST_AUTO_TEST_CASE(what_is_known_holds_in_the_tests_too) {
   BOOST_TEST(has(knowledge.required[0]));
 }
 
+BOOST_AUTO_TEST_CASE(more_causes_are_required_than_an_effect_has_partners) {
+  cape::Knowledge knowledge;
+  for (std::int64_t i = 1; i <= 15; ++i) knowledge.required.push_back({i, 0});
+  DagOptions options = wide_options();
+  options.epochs = 5;
+  Run run(3);
+  const Dag dag = learn_dag(wide_table(), knowledge, {}, options, run);
+  BOOST_TEST(dag.refined);
+  std::vector<std::int64_t> causes;
+  for (const Edge& e : dag.graph.edges())
+    if (e.to == 0) causes.push_back(e.from);
+  for (std::int64_t i = 1; i <= 15; ++i) BOOST_TEST(std::ranges::count(causes, i) == 1);
+}
+
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_named) {
   const Matrix x = table_of_pairs();
   Run run(1);
