@@ -315,6 +315,12 @@ double EdgeWeightTerms<T>::add(const T* parameters, const Penalty& penalty, T* g
 
 } // namespace
 
+// The cycles that the steps of the weights close are as many as there are columns.
+double h_tolerance(const DagOptions& options, std::int64_t features) {
+  if (!std::isnan(options.h_tolerance)) return options.h_tolerance;
+  return 1e-5 * static_cast<double>(std::max<std::int64_t>(10, features));
+}
+
 template <class T>
 EdgeTerms<T>::~EdgeTerms() = default;
 
@@ -430,7 +436,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     fit.history.push_back(record);
 
     // Half of the tolerance, so that h does not drift back over it while the penalty rests.
-    if (epoch % pace.update_interval == 0 && fit.h > 0.5 * options.h_tolerance) {
+    if (epoch % pace.update_interval == 0 && fit.h > 0.5 * h_tolerance(options, m)) {
       penalty.alpha += penalty.rho * fit.h;
       if (fit.h > sufficient_decrease * h_before)
         penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);

@@ -102,10 +102,11 @@ struct DagOptions {
   double rho_growth = 2.5;        ///< the penalty's factor, every rho_interval epochs at most
   std::int64_t rho_interval = -1; ///< automatic: epochs / 20
   double rho_max = 1e16;
-  /// Converged when h is at most this; rho and alpha stay once it is at most half of it. A cycle of
-  /// two edges above 0.1 has h > 1e-4. Far below it the weights' steps are larger than the cycles
-  /// left, and a larger penalty only wears down the edges that are real.
-  double h_tolerance = 1e-4;
+  /// Converged when h is at most this; rho and alpha stay once it is at most half of it. Automatic:
+  /// 1e-5 M for M columns with variance, at least 1e-4. A cycle of two edges above 0.1 has h > 1e-4.
+  /// Far below it the weights' steps are larger than the cycles left, and a larger penalty only wears
+  /// down the edges that are real.
+  double h_tolerance = std::numeric_limits<double>::quiet_NaN();
   /// A parent stays if dropping it raises the held-out error by t >= this. Automatic: 3.04 - 200 / N
   /// for N rows, which is 3 for 5,000, but at least 1.
   double refine_t = std::numeric_limits<double>::quiet_NaN();
@@ -651,6 +652,9 @@ struct Pace {
   /// Of h, in a whole fit.
   std::int64_t renewals() const;
 };
+
+/// options.h_tolerance, or the automatic choice for so many features.
+double h_tolerance(const DagOptions& options, std::int64_t features);
 
 /// The paper's alternating updates: proximal AdamW on minibatches; alpha and rho now and then.
 template <class T>

@@ -173,6 +173,7 @@ std::string number(double v) {
 void warn(const DagOptions& options, std::int64_t rows, bool not_refined, Dag& dag) {
   const auto say = [&dag](std::string sentence) { dag.warnings.push_back(std::move(sentence)); };
   constexpr std::size_t shown = 5;
+  const std::int64_t features = dag.graph.size() - std::ssize(dag.constant);
   if (!dag.constant.empty()) {
     std::string list;
     for (std::size_t i = 0; i < std::min(shown, dag.constant.size()); ++i)
@@ -196,10 +197,10 @@ void warn(const DagOptions& options, std::int64_t rows, bool not_refined, Dag& d
   if (not_refined)
     say("The graph was not refined because values are missing, perturbed or weighted.");
   if (!dag.converged)
-    say("h(A) ended at " + number(dag.h) + ", above h_tolerance " + number(options.h_tolerance) +
+    say("h(A) ended at " + number(dag.h) + ", above h_tolerance " + number(sem::h_tolerance(options, features)) +
         ": more epochs may bring it down, and so may standardize where columns differ in scale; "
         "the graph returned is acyclic all the same.");
-  const double m = static_cast<double>(dag.graph.size() - std::ssize(dag.constant));
+  const double m = static_cast<double>(features);
   const double edges = static_cast<double>(dag.graph.edges().size());
   const std::string knobs =
       dag.refined
@@ -303,7 +304,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   sem::Fit fit = sem::train(table, causes, dag.lambda, factor, start, options, run, checkpoint);
   dag.history = std::move(fit.history);
   dag.h = fit.h;
-  dag.converged = fit.h <= options.h_tolerance;
+  dag.converged = fit.h <= sem::h_tolerance(options, m);
   dag.weights = scatter(fit.edges.weights, table.columns(), source.columns);
   dag.sign = scatter(fit.edges.sign, table.columns(), source.columns);
 

@@ -127,7 +127,9 @@ OptionFields fields(DagOptions& o) {
   add({.name = "dag.h_tolerance",
        .value = &o.h_tolerance,
        .min = 0,
-       .doc = "The fit has converged when h(A) is at most this",
+       .automatic = true,
+       .doc = "The fit has converged when h(A) is at most this. Automatic: 1e-5 M for M columns with "
+              "variance, at least 1e-4",
        .source = "eq_OptDAG"});
   add({.name = "dag.refine_t",
        .value = &o.refine_t,

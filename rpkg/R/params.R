@@ -89,7 +89,7 @@ one_of <- function(value, choices, name) {
 #' @param batch.size,learning.rate cells in a step of the optimiser, and its peak learning rate.
 #' @param rho.growth,rho.interval,rho.max,h.tolerance the augmented Lagrangian: factor by which the
 #'   penalty grows, epochs between its updates (`NA`: a twentieth of all), its largest value, and the
-#'   acyclicity at which the fit has converged.
+#'   acyclicity at which the fit has converged (`NA`: 1e-5 for every varying feature, at least 1e-4).
 #' @param refine.t,refine.window,refine.hidden,refine.epochs the refinement: t statistic at which a
 #'   cause stays (`NA`: 3.04 - 200 / cells, but at least 1), positions tried to either side in the search for
 #'   the order (`NA`: none with more than 100 features, else all with `sem = "linear"` and 3 with `"mlp"`),
@@ -105,7 +105,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
                      constraint = c("expm", "logdet"), missing = c("fail", "mask"), l2 = 0.002,
                      candidates = NA_integer_, rank = 0L, hidden = 10L,
                      precision = c("automatic", "double", "float"), batch.size = 128L, learning.rate = 0.01,
-                     rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = 1e-4,
+                     rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = NA_real_,
                      refine.t = NA_real_, refine.window = NA_integer_, refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
         cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")

@@ -222,11 +222,23 @@ BOOST_AUTO_TEST_CASE(tells_the_sign_of_an_effect) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_tolerance_grows_with_the_columns_beyond_ten) {
+  // The penalty rests once h is at most half of the tolerance: with the automatic one as with it.
+  DagOptions automatic = plain(), given = plain();
+  automatic.epochs = given.epochs = 30;
+  given.h_tolerance = 40 * 1e-5;
+  const Matrix x = simulated(300, 40, 5);
+  BOOST_TEST((learn(x, automatic).weights == learn(x, given).weights));
+  given.h_tolerance = 1e-4;
+  const Matrix few = simulated(300, 8, 5);
+  BOOST_TEST((learn(few, automatic).weights == learn(few, given).weights));
+}
+
 BOOST_AUTO_TEST_CASE(converges_by_its_own_measure) {
   const Dag dag = learn(simulated(1000, 10, 3), plain());
   check_sound(dag, 10);
   BOOST_TEST(dag.converged);
-  BOOST_TEST(dag.h <= DagOptions().h_tolerance);
+  BOOST_TEST(dag.h <= 1e-4);
   BOOST_TEST(std::ssize(dag.history) == 100);
   BOOST_TEST(dag.history.front().rho == 1);
   BOOST_TEST(dag.history.front().alpha == 0);
