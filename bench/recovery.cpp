@@ -78,8 +78,14 @@ struct Moments {
 };
 
 struct Method {
-  const char* name;
+  std::string name;
   Moments shd, auprc, seconds;
+
+  void print(const std::string& setting, double edges) const {
+    std::printf("%-24s %6.1f  %-14s %5.1f (%4.1f)   %.2f   %6.1f\n", setting.c_str(), edges,
+                name.c_str(), shd.mean(), shd.sd(), auprc.mean(), seconds.mean());
+    std::fflush(stdout);
+  }
 };
 
 Matrix sizes(Matrix a) {
@@ -141,10 +147,7 @@ public:
 
   void print(const std::string& name, double edges) const {
     for (const Method* m : {&plain_, &refined_, &notears_})
-      if (m->shd.n > 0)
-        std::printf("%-24s %6.1f  %-14s %5.1f (%4.1f)   %.2f   %6.1f\n", name.c_str(), edges,
-                    m->name, m->shd.mean(), m->shd.sd(), m->auprc.mean(), m->seconds.mean());
-    std::fflush(stdout);
+      if (m->shd.n > 0) m->print(name, edges);
   }
 
 private:
@@ -304,7 +307,8 @@ void low_rank(int seeds) {
   data.mechanism = Mechanism::linear;
   for (const auto& [nodes, causes, ranks] : cases)
     for (const std::int64_t rank : ranks) {
-      Moments edges, shd, auprc, seconds;
+      Moments edges;
+      Method method{"G, rank " + std::to_string(rank), {}, {}, {}};
       for (std::uint64_t seed = first_seed; seed < first_seed + static_cast<std::uint64_t>(seeds);
            ++seed) {
         const Digraph truth = causes == 0 ? cape::simulate_dag(nodes, {}, seed)
@@ -317,17 +321,13 @@ void low_rank(int seeds) {
         cape::Run run(seed);
         const double start = processor_seconds();
         const cape::Dag dag = cape::learn_dag(x, options, run);
-        seconds.add(processor_seconds() - start);
+        method.seconds.add(processor_seconds() - start);
         edges.add(static_cast<double>(truth.edges().size()));
-        shd.add(static_cast<double>(cape::compare_graphs(dag.graph, truth).shd));
-        auprc.add(cape::compare_scores(sizes(to_matrix(dag.weights)), truth).auprc);
+        method.shd.add(static_cast<double>(cape::compare_graphs(dag.graph, truth).shd));
+        method.auprc.add(cape::compare_scores(sizes(to_matrix(dag.weights)), truth).auprc);
       }
       const std::string graph = causes == 0 ? "BA2" : std::to_string(causes) + "-causes";
-      std::printf("%-24s %6.1f  %-14s %5.1f (%4.1f)   %.2f   %6.1f\n",
-                  (graph + "-" + std::to_string(nodes) + "-lin").c_str(), edges.mean(),
-                  ("G, rank " + std::to_string(rank)).c_str(), shd.mean(), shd.sd(), auprc.mean(),
-                  seconds.mean());
-      std::fflush(stdout);
+      method.print(graph + "-" + std::to_string(nodes) + "-lin", edges.mean());
     }
 }
 

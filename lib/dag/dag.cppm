@@ -373,10 +373,6 @@ private:
 
 namespace cape::sem {
 
-/// The automatic threshold where no tests suggest another. Weights of less than a tenth of it have
-/// no say in them.
-constexpr double plain_threshold = 0.2;
-
 /// Effects that are one task of a step. Fixed, so that the bits do not depend on the number of
 /// threads.
 constexpr std::int64_t block_effects = 32;
@@ -404,6 +400,7 @@ public:
   Table(const RowSource& source, const Matrix& weight, bool standardize, bool in_memory, Run& run);
 
   std::int64_t rows() const noexcept { return source_.rows; }
+  std::int64_t source_columns() const noexcept { return source_.columns; }
   std::int64_t features() const noexcept { return std::ssize(columns_); }
   /// Of every feature its column in the source.
   const std::vector<std::int64_t>& columns() const noexcept { return columns_; }
@@ -686,6 +683,10 @@ Fit train(const Table& table, const Causes& causes, double lambda, const Matrix&
 
 namespace cape {
 
+/// What is not zero, column by column.
+std::vector<Edge> entries(const SparseMatrix& a);
+/// Stands for the weight of a required edge where edges compete: stronger than all others.
+constexpr double required_weight = std::numeric_limits<double>::max();
 /// Of every one of `size` numbers its place in `numbers`, or -1.
 std::vector<std::int64_t> places(std::int64_t size, std::span<const std::int64_t> numbers);
 /// The edges whose ends both have a place, by their places, sorted by effect.
@@ -739,19 +740,24 @@ Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::in
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
                       const std::function<void()>& report);
 
-/// suggest_threshold() from the table that the graph was learned from.
-ThresholdSuggestion suggest_threshold(const sem::Table& table, const Digraph& graph,
+/// The threshold where no tests suggest another: options.threshold, or the automatic one. Weights of
+/// less than a tenth of the latter have no say in the tests.
+constexpr double automatic_threshold = 0.2;
+double plain_threshold(const DagOptions& options);
+
+/// suggest_threshold() from the table that these weights, by its source's columns, were learned from.
+ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,
                                       const DagOptions& options, Run& run);
 
-/// The refinement where columns are many: their order is that of the graph's weights, and each is
-/// tested against its strongest partners. By features of the table. O(M) regressions, and a part of
-/// the table in memory.
+/// The refinement where columns are many: their order is that of the weights (by the source's
+/// columns), and each is tested against its strongest partners. The result is by features of the
+/// table. O(M) regressions, and a part of the table in memory.
 struct TestedGraph {
   Elimination edges;
   std::vector<std::int64_t> order;
 };
-TestedGraph test_graph(const sem::Table& table, const Digraph& graph, const EdgeFactors& known,
-                       const DagOptions& options, Run& run);
+TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights,
+                       const EdgeFactors& known, const DagOptions& options, Run& run);
 
 /// Fill graph, order, threshold, effective_threshold and n_removed_for_acyclicity from weights and
 /// sign. Nodes are visited in the given order, so that ties do not depend on how they are numbered.

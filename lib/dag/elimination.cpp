@@ -21,21 +21,19 @@ module cape.dag;
 namespace cape {
 namespace {
 
-constexpr double least_weight = 0.1 * sem::plain_threshold;
-constexpr double required_strength = std::numeric_limits<double>::max();
+constexpr double least_weight = 0.1 * automatic_threshold;
 
-// A learned graph by features of the table, its weights positive, what is required the largest.
-std::vector<Edge> weighted_edges(const Digraph& graph, const sem::Table& table,
+// What was learned by features of the table, all weights positive, what is required the largest.
+std::vector<Edge> weighted_edges(const std::vector<Edge>& weights, const sem::Table& table,
                                  const EdgeFactors& known) {
-  std::vector<Edge> edges = edges_between(graph.edges(), places(graph.size(), table.columns()));
+  std::vector<Edge> edges = edges_between(weights, places(table.source_columns(), table.columns()));
   for (Edge& e : edges) e.weight = std::fabs(e.weight);
   std::set<std::pair<std::int64_t, std::int64_t>> required;
   for (const Edge& e : known.required()) required.emplace(e.from, e.to);
   std::erase_if(edges, [&](const Edge& e) {
     return e.weight <= least_weight || required.contains({e.from, e.to});
   });
-  for (const auto& [from, to] : required)
-    edges.push_back({from, to, required_strength});
+  for (const auto& [from, to] : required) edges.push_back({from, to, required_weight});
   return edges;
 }
 
@@ -54,7 +52,7 @@ public:
     if (std::ssize(all_) <= most_) return;
     const auto weakest = std::ranges::min_element(
         all_, {}, [](const Partner& p) { return std::pair(p.strength, -p.feature); });
-    if (weakest->strength < required_strength) all_.erase(weakest);
+    if (weakest->strength < required_weight) all_.erase(weakest);
   }
   std::vector<std::int64_t> features() const { // rising
     std::vector<std::int64_t> out;
@@ -128,20 +126,15 @@ Elimination test(const sem::Table& table, std::int64_t rows, std::span<const std
 } // namespace
 
 Digraph unpruned_graph(const Dag& dag) {
-  const SparseMatrix& weights = dag.weights;
-  std::vector<Edge> edges;
-  for (std::int64_t j = 0; j < weights.cols; ++j)
-    for (auto e = weights.offsets[static_cast<std::size_t>(j)];
-         e < weights.offsets[static_cast<std::size_t>(j) + 1]; ++e)
-      edges.push_back({weights.indices[static_cast<std::size_t>(e)], j,
-                       std::fabs(weights.values[static_cast<std::size_t>(e)])});
-  return Digraph(weights.cols, std::move(edges));
+  std::vector<Edge> edges = entries(dag.weights);
+  for (Edge& e : edges) e.weight = std::fabs(e.weight);
+  return Digraph(dag.weights.cols, std::move(edges));
 }
 
-TestedGraph test_graph(const sem::Table& table, const Digraph& graph, const EdgeFactors& known,
-                       const DagOptions& options, Run& run) {
+TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights,
+                       const EdgeFactors& known, const DagOptions& options, Run& run) {
   const std::int64_t m = table.features();
-  const std::vector<Edge> edges = weighted_edges(graph, table, known);
+  const std::vector<Edge> edges = weighted_edges(weights, table, known);
   TestedGraph result;
   result.order = topological_order(project_acyclic(Digraph(m, edges), least_weight, run).graph);
   std::vector<std::int64_t> all(static_cast<std::size_t>(m));
@@ -164,12 +157,12 @@ TestedGraph test_graph(const sem::Table& table, const Digraph& graph, const Edge
   return result;
 }
 
-ThresholdSuggestion suggest_threshold(const sem::Table& table, const Digraph& graph,
+ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,
                                       const DagOptions& options, Run& run) {
   constexpr std::int64_t tested_effects = 60, most_rows = 5000;
   const std::int64_t m = table.features();
   const EdgeFactors nothing;
-  const std::vector<Edge> edges = weighted_edges(graph, table, nothing);
+  const std::vector<Edge> edges = weighted_edges(weights, table, nothing);
   std::vector<std::int64_t> effects = Rng(run.seed(), {hash("dag.threshold")}).permutation(m);
   effects.resize(static_cast<std::size_t>(std::min(m, tested_effects)));
   // A graph cut higher is this one without its weaker edges.
@@ -214,8 +207,8 @@ ThresholdSuggestion suggest_threshold(const MatrixView& x, const Digraph& graph,
                                               graph.size(), " nodes; they must be as many"));
   const RowSource source = rows_of(x);
   const Matrix equal;
-  return suggest_threshold(sem::Table(source, equal, options.standardize, true, run), graph,
-                           options, run);
+  return suggest_threshold(sem::Table(source, equal, options.standardize, true, run),
+                           graph.edges(), options, run);
 }
 
 } // namespace cape

@@ -116,16 +116,6 @@ SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int6
   }
   return out;
 }
-SparseMatrix scatter(const SparseMatrix& features, const std::vector<std::int64_t>& columns,
-                     std::int64_t size) {
-  std::vector<Edge> edges;
-  for (std::int64_t j = 0; j < features.cols; ++j)
-    for (auto e = static_cast<std::size_t>(features.offsets[static_cast<std::size_t>(j)]);
-         e < static_cast<std::size_t>(features.offsets[static_cast<std::size_t>(j) + 1]); ++e)
-      edges.push_back({features.indices[e], j, features.values[e]});
-  return scatter(edges, columns, size);
-}
-
 // The refinement of few columns.
 TestedGraph search_and_test(const sem::Table& table, const EdgeFactors& known,
                             const SparseMatrix& weights, const DagOptions& options, Run& run) {
@@ -305,19 +295,16 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= sem::h_tolerance(options, m);
-  dag.weights = scatter(fit.edges.weights, table.columns(), source.columns);
-  dag.sign = scatter(fit.edges.sign, table.columns(), source.columns);
+  dag.weights = scatter(entries(fit.edges.weights), table.columns(), source.columns);
+  dag.sign = scatter(entries(fit.edges.sign), table.columns(), source.columns);
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
-  double threshold = options.threshold;
-  if (std::isnan(threshold)) {
-    if (options.refine == Refine::automatic && m > most_refined && identifiable(options) &&
-        weight.empty())
-      dag.suggestion = suggest_threshold(table, unpruned_graph(dag), options, run);
-    threshold = dag.suggestion.effects > 0 ? dag.suggestion.threshold : sem::plain_threshold;
-  }
-  cut(dag, threshold, visit, run);
+  if (std::isnan(options.threshold) && options.refine == Refine::automatic && m > most_refined &&
+      identifiable(options) && weight.empty())
+    dag.suggestion = suggest_threshold(table, entries(dag.weights), options, run);
+  cut(dag, dag.suggestion.effects > 0 ? dag.suggestion.threshold : plain_threshold(options), visit,
+      run);
 
   const bool wanted_refinement = refines(options, m);
   if (wanted_refinement && weight.empty()) {
@@ -325,7 +312,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
     if (searches) check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
     keep_refined(searches
                      ? search_and_test(table, known, fit.edges.weights, options, run)
-                     : test_graph(table, unpruned_graph(dag), known, options, run),
+                     : test_graph(table, entries(dag.weights), known, options, run),
                  table.columns(), dag);
   }
   warn(options, n, wanted_refinement && !dag.refined, dag);

@@ -208,7 +208,7 @@ public:
   LowRankSem(std::int64_t features, const DagOptions& options)
       : Model({features, features, 1, 2 * features * options.rank, 0}), rank_(options.rank),
         unequal_variances_(options.standardize),
-        floor_(0.1 * (std::isnan(options.threshold) ? plain_threshold : options.threshold)) {}
+        floor_(0.1 * plain_threshold(options)) {}
 
   // Small enough that h is small, whatever M and the rank; not 0, where the gradient is.
   void initialize(std::uint64_t seed, double* parameters) const override {

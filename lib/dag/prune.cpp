@@ -35,32 +35,36 @@ Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
   return {from, to, std::copysign(std::max(std::fabs(w), least), w)};
 }
 
+std::vector<Edge> entries(const SparseMatrix& a) {
+  std::vector<Edge> all;
+  for (std::int64_t j = 0; j < a.cols; ++j)
+    for (auto e = static_cast<std::size_t>(a.offsets[static_cast<std::size_t>(j)]);
+         e < static_cast<std::size_t>(a.offsets[static_cast<std::size_t>(j) + 1]); ++e)
+      all.push_back({a.indices[e], j, a.values[e]});
+  return all;
+}
+
+double plain_threshold(const DagOptions& options) {
+  return std::isnan(options.threshold) ? automatic_threshold : options.threshold;
+}
+
 void cut(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
   const std::int64_t m = dag.weights.rows;
   dag.threshold = tau;
-  // Stronger than all others: cycles are broken elsewhere.
-  constexpr double certain = std::numeric_limits<double>::max();
   std::set<std::pair<std::int64_t, std::int64_t>> required;
   for (const Edge& e : dag.required) required.emplace(e.from, e.to);
   const std::vector<std::int64_t> place = places(m, visit); // among those visited
-  std::vector<Edge> edges; // numbered as visited
-  const auto add = [&](std::int64_t from, std::int64_t to, double weight) {
-    edges.push_back(
-        {place[static_cast<std::size_t>(from)], place[static_cast<std::size_t>(to)], weight});
-  };
-  for (const auto& [from, to] : required) add(from, to, certain);
-  const SparseMatrix& weights = dag.weights;
-  for (std::int64_t j = 0; j < m; ++j)
-    for (auto e = weights.offsets[static_cast<std::size_t>(j)];
-         e < weights.offsets[static_cast<std::size_t>(j) + 1]; ++e) {
-      const std::int64_t i = weights.indices[static_cast<std::size_t>(e)];
-      if (!required.contains({i, j})) add(i, j, signed_weight(dag, i, j));
-    }
+  std::vector<Edge> edges = entries(dag.weights);
+  std::erase_if(edges, [&](const Edge& e) { return required.contains({e.from, e.to}); });
+  for (Edge& e : edges) e.weight = signed_weight(dag, e.from, e.to);
+  for (const auto& [from, to] : required) edges.push_back({from, to, required_weight});
+  for (Edge& e : edges) // numbered as visited
+    e = {place[static_cast<std::size_t>(e.from)], place[static_cast<std::size_t>(e.to)], e.weight};
   const AcyclicProjection projection = project_acyclic(Digraph(m, std::move(edges)), tau, run);
 
   edges = projection.graph.renumbered(visit).edges();
   for (Edge& e : edges)
-    if (e.weight == certain) e = kept_edge(dag, e.from, e.to);
+    if (e.weight == required_weight) e = kept_edge(dag, e.from, e.to);
   dag.graph = Digraph(m, std::move(edges));
   dag.order.clear();
   for (const std::int64_t node : topological_order(projection.graph))

@@ -590,7 +590,7 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& 
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < x.cols; ++i) {
       double& p = preference(i, j);
-      if (is_required(factor, i, j)) p = std::numeric_limits<double>::max();
+      if (is_required(factor, i, j)) p = required_weight;
       if (is_excluded(factor, i, j)) p = 0;
       if (p == 0 && i != j && is_excluded(factor, j, i) && !is_excluded(factor, i, j))
         p = std::numeric_limits<double>::min();

@@ -9,6 +9,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "row_source.hpp"
 
 namespace {
 
@@ -24,6 +25,7 @@ using cape::Sem;
 using cape::Status;
 using cape::ThresholdSuggestion;
 using test::fails_with;
+using test::rows_of;
 
 constexpr std::int64_t pairs = 6, rows = 500;
 
@@ -179,13 +181,8 @@ BOOST_AUTO_TEST_CASE(neither_threads_nor_the_order_of_columns_nor_a_source_chang
   for (const Edge& e : dag.graph.edges())
     BOOST_TEST(mirrored.statistic(wide_columns - 1 - e.from, wide_columns - 1 - e.to) ==
                dag.statistic(e.from, e.to));
-  const cape::RowSource source{x.rows(), x.cols(),
-                               [&](std::span<const std::int64_t> numbers, double* out) {
-                                 for (std::int64_t j = 0; j < x.cols(); ++j)
-                                   for (const std::int64_t row : numbers) *out++ = x(row, j);
-                               }};
   Run run(3);
-  BOOST_TEST((learn_dag(source, {}, options, run).statistic == dag.statistic));
+  BOOST_TEST((learn_dag(rows_of(x), {}, options, run).statistic == dag.statistic));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_known_holds_in_the_tests_too) {

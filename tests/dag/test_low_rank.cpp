@@ -13,6 +13,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "row_source.hpp"
 
 namespace {
 
@@ -27,6 +28,7 @@ using cape::Run;
 using cape::Sem;
 using cape::Status;
 using test::fails_with;
+using test::rows_of;
 
 Matrix random_matrix(std::int64_t rows, std::int64_t cols, double scale, std::uint64_t seed) {
   Matrix a(rows, cols);
@@ -288,12 +290,7 @@ BOOST_AUTO_TEST_CASE(is_the_same_for_any_number_of_threads) {
   BOOST_TEST((a.weights == b.weights && a.h == b.h));
   BOOST_TEST(a.history.back().loss == b.history.back().loss);
   // And the same from a source of rows.
-  const cape::RowSource source{truth.x.rows(), truth.x.cols(),
-                               [&](std::span<const std::int64_t> numbers, double* out) {
-                                 for (std::int64_t j = 0; j < truth.x.cols(); ++j)
-                                   for (const std::int64_t i : numbers) *out++ = truth.x(i, j);
-                               }};
-  BOOST_TEST((cape::learn_dag(source, {}, options, one).weights == a.weights));
+  BOOST_TEST((cape::learn_dag(rows_of(truth.x), {}, options, one).weights == a.weights));
 }
 
 // In processor time, so that other work on the machine does not count.

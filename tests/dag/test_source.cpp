@@ -11,6 +11,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "row_source.hpp"
 
 namespace {
 
@@ -21,17 +22,10 @@ using cape::RowSource;
 using cape::Run;
 using cape::Status;
 using test::fails_with;
+using test::rows_of;
 
 Matrix simulated(std::int64_t rows, std::int64_t nodes, std::uint64_t seed) {
   return cape::simulate_data(cape::simulate_dag(nodes, {}, seed), rows, {}, seed);
-}
-
-RowSource rows_of(const Matrix& x, std::int64_t* largest = nullptr) {
-  return {x.rows(), x.cols(), [&x, largest](std::span<const std::int64_t> numbers, double* out) {
-            if (largest) *largest = std::max(*largest, std::ssize(numbers) * x.cols());
-            for (std::int64_t j = 0; j < x.cols(); ++j)
-              for (const std::int64_t row : numbers) *out++ = x(row, j);
-          }};
 }
 
 void check_same(const Matrix& x, const DagOptions& options, const cape::Knowledge& knowledge = {}) {
