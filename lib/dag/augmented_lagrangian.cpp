@@ -34,10 +34,10 @@ std::int64_t least_steps_per_epoch(std::int64_t features) {
 
 std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// The cycles of a random start, and with them h, grow with the number of columns; the number of
-// times that rho can grow does not.
+// h is a sum over the cycles of all columns, and rho h a part of the pull on a single edge. If that
+// grew with their number, it would crush the edges before the data can tell them apart.
 double first_rho(std::int64_t features) {
-  return std::max(1.0, static_cast<double>(features) / 10);
+  return std::min(1.0, 10 / static_cast<double>(features));
 }
 
 // Sums are taken in eight parts, which is fast and, unlike BLAS, the same for any alignment.
@@ -349,18 +349,25 @@ Pace::Pace(std::int64_t rows, std::int64_t features, const DagOptions& options)
   // exp(S) costs as much as the rest of a step from about here on, and hardly changes in a few
   // steps. Every step may leave the domain of the log-det form.
   if (options.constraint == Constraint::expm)
-    constraint_interval = std::max<std::int64_t>(1, features / 64);
+    constraint_interval = std::clamp<std::int64_t>(features / 64, 1, 64);
   update_interval = options.rho_interval > 0
                         ? options.rho_interval
                         : std::max<std::int64_t>(1, epochs / penalty_updates);
 }
 
 bool Pace::ends_with_h(std::int64_t epoch) const {
-  return constraint_interval <= steps_per_epoch || epoch % update_interval == 0 || epoch == epochs;
+  return 4 * constraint_interval <= steps_per_epoch || epoch % update_interval == 0 ||
+         epoch == epochs;
+}
+
+// The weights grow from almost nothing: h goes through orders of magnitude within a few steps.
+std::int64_t Pace::next_renewal(std::int64_t step) const {
+  return step + std::clamp<std::int64_t>(step / 8, 1, constraint_interval);
 }
 
 std::int64_t Pace::renewals() const {
-  std::int64_t count = ceiling(steps, constraint_interval);
+  std::int64_t count = 0;
+  for (std::int64_t step = 0; step < steps; step = next_renewal(step)) ++count;
   for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) count += ends_with_h(epoch);
   return count;
 }
@@ -381,8 +388,10 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   Objective<T> objective(model, options.constraint);
   Adam<T> adam(fit.parameters.size(), factor, model.shape().channels);
   BatchReader<T> reader(table, pace.batch_rows, run.seed());
+  std::int64_t renewal = 0;
   const auto renew_constraint = [&](std::int64_t step) {
-    if (step % pace.constraint_interval != 0) return;
+    if (step < renewal) return;
+    renewal = pace.next_renewal(step);
     if (options.constraint == Constraint::logdet)
       return_to_domain(objective, fit.parameters, run);
     else
@@ -400,6 +409,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     h_before = *in;
     first_epoch = checkpoint->epoch + 1;
     step = checkpoint->epoch * pace.steps_per_epoch;
+    while (renewal < step) renewal = pace.next_renewal(renewal);
     reader.skip(step);
     fit.h = objective.constraint(fit.parameters.data(), run);
   }

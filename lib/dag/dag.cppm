@@ -189,9 +189,10 @@ bool refines(const DagOptions& options, std::int64_t columns);
 ///
 /// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over
 /// several times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15
-/// steps 14.3, and with the automatic lambda 8 to 9.) Above 64 columns dh/dA is renewed every M / 64
-/// steps, and at the end of every epoch, or, if M / 64 steps are more than an epoch, of every
-/// rho_interval-th and the last one. O(steps (batch M^2 hidden + M^3 / max(1, M / 64))) for model G.
+/// steps 14.3, and with the automatic lambda 8 to 9.) Above 127 columns dh/dA is renewed every k =
+/// clamp(M / 64, 1, 64) steps, before step s every s / 8 if that is less, and at the end of every
+/// epoch, or, if an epoch has less than 4 k steps, of every rho_interval-th and the last one.
+/// O(steps (batch M^2 hidden + M^3 / k)) for model G.
 /// Paper: eq_OptDAG, eq_lossdag; docs/method.md for the departures.
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 
@@ -641,11 +642,13 @@ private:
 struct Pace {
   Pace(std::int64_t rows, std::int64_t features, const DagOptions& options);
   std::int64_t epochs, batch_rows, steps_per_epoch, steps;
-  std::int64_t constraint_interval = 1; ///< steps that h and its gradient hold for
+  std::int64_t constraint_interval = 1; ///< steps that h and its gradient hold for, at most
   std::int64_t update_interval;         ///< epochs between updates of alpha and rho
-  /// With very many columns h is renewed less often than once an epoch: at the end of one, and so
-  /// in a state to go on from, only where the multipliers need it.
+  /// With h at its end an epoch leaves a state to go on from. Where that would make h much more
+  /// work, only the epochs do after which the multipliers need it.
   bool ends_with_h(std::int64_t epoch) const;
+  /// The step before which h is renewed next, from the one before which it was.
+  std::int64_t next_renewal(std::int64_t step) const;
   /// Of h, in a whole fit.
   std::int64_t renewals() const;
 };
