@@ -49,12 +49,16 @@ double training_seconds(std::int64_t rows, std::int64_t columns, std::int64_t in
 // hubs, whose elimination takes the square of their number. Fewer rows are fitted in more folds.
 // Least squares take seconds.
 double refinement_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options) {
-  if (!refines(options, columns) || options.sem == Sem::linear) return 0;
-  const double fitted = real(rows * (refinement_folds(rows) - 1));
-  const double regressions =
-      searches_order(options, columns) ? std::min(real(columns), 40.0) : 4;
-  return per_regression * fitted * real(columns) * regressions *
-         real(options.refine_epochs) * real(options.refine_hidden);
+  if (options.sem == Sem::linear) return 0;
+  const auto seconds = [&](std::int64_t fitted_rows, std::int64_t effects, double regressions) {
+    return per_regression * real(fitted_rows * (refinement_folds(fitted_rows) - 1)) *
+           real(effects) * regressions * real(options.refine_epochs) * real(options.refine_hidden);
+  };
+  if (refines(options, columns))
+    return seconds(rows, columns,
+                   searches_order(options, columns) ? std::min(real(columns), 40.0) : 4);
+  if (tests_sample(options, columns)) return seconds(std::min(rows, sampled_rows), sampled_effects, 4);
+  return 0;
 }
 
 } // namespace

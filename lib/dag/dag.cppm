@@ -738,15 +738,21 @@ struct Elimination {
   std::vector<Edge> tested; ///< all pairs, with the last t of each
 };
 /// causes: of every column of x those that it may have, rising. required edges are not tested.
-/// report is called before every round of regressions.
+/// report is called before every round of regressions, with the number of effects that may still
+/// lose a cause.
 Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
-                      const std::function<void()>& report);
+                      const std::function<void(std::size_t)>& report);
 
 /// The threshold where no tests suggest another: options.threshold, or the automatic one. Weights of
 /// less than a tenth of the latter have no say in the tests.
 constexpr double automatic_threshold = 0.2;
 double plain_threshold(const DagOptions& options);
+
+/// Whether the threshold is chosen by tests of a sample of the effects, as of too many columns to
+/// test them all; and that sample's effects and rows, at most.
+bool tests_sample(const DagOptions& options, std::int64_t columns);
+constexpr std::int64_t sampled_effects = 60, sampled_rows = 5000;
 
 /// suggest_threshold() from the table that these weights, by its source's columns, were learned from.
 ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,

@@ -102,8 +102,9 @@ possible_causes(std::span<const std::int64_t> effects, const std::vector<Edge>& 
 // are in memory.
 Elimination test(const sem::Table& table, std::int64_t rows, std::span<const std::int64_t> effects,
                  const std::vector<std::vector<std::int64_t>>& causes, const EdgeFactors& known,
-                 const DagOptions& options, Run& run, const std::function<void()>& report) {
-  report();
+                 const DagOptions& options, Run& run,
+                 const std::function<void(std::size_t)>& report) {
+  report(effects.size());
   std::set<std::int64_t> distinct(effects.begin(), effects.end());
   for (const auto& of_one : causes) distinct.insert(of_one.begin(), of_one.end());
   const std::vector<std::int64_t> columns(distinct.begin(), distinct.end());
@@ -149,7 +150,9 @@ TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights
     const Elimination found = test(
         table, table.rows(), std::span(all.begin() + first, all.begin() + end),
         std::vector(causes.begin() + first, causes.begin() + end), known, options, run,
-        [&] { run.report({"dag.refine", first, m}); });
+        [&](std::size_t open) {
+          run.report({"dag.refine", end - static_cast<std::int64_t>(open), m});
+        });
     result.edges.kept.insert(result.edges.kept.end(), found.kept.begin(), found.kept.end());
     result.edges.tested.insert(result.edges.tested.end(), found.tested.begin(),
                                found.tested.end());
@@ -159,12 +162,11 @@ TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights
 
 ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,
                                       const DagOptions& options, Run& run) {
-  constexpr std::int64_t tested_effects = 60, most_rows = 5000;
   const std::int64_t m = table.features();
   const EdgeFactors nothing;
   const std::vector<Edge> edges = weighted_edges(weights, table, nothing);
   std::vector<std::int64_t> effects = Rng(run.seed(), {hash("dag.threshold")}).permutation(m);
-  effects.resize(static_cast<std::size_t>(std::min(m, tested_effects)));
+  effects.resize(static_cast<std::size_t>(std::min(m, sampled_effects)));
   // A graph cut higher is this one without its weaker edges.
   const Digraph acyclic = project_acyclic(Digraph(m, edges), least_weight, run).graph;
   const std::vector<std::int64_t> place = places(m, effects);
@@ -177,8 +179,10 @@ ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector
   const auto causes = possible_causes(effects, edges, topological_order(acyclic), nothing,
                                       most_partners(options.sem));
   const Elimination found =
-      test(table, std::min(most_rows, table.rows()), effects, causes, nothing, options, run,
-           [&, round = std::int64_t{0}]() mutable { run.report({"dag.threshold", round++}); });
+      test(table, std::min(sampled_rows, table.rows()), effects, causes, nothing, options, run,
+           [&, round = std::int64_t{0}](std::size_t) mutable {
+             run.report({"dag.threshold", round++});
+           });
   std::set<std::pair<std::int64_t, std::int64_t>> kept;
   for (const Edge& e : found.kept) kept.emplace(e.from, e.to);
   ThresholdSuggestion best{into.front().weight, std::ssize(effects), std::ssize(kept),

@@ -300,8 +300,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
-  if (std::isnan(options.threshold) && options.refine == Refine::automatic && m > most_refined &&
-      identifiable(options) && weight.empty())
+  if (tests_sample(options, m) && weight.empty())
     dag.suggestion = suggest_threshold(table, entries(dag.weights), options, run);
   cut(dag, dag.suggestion.effects > 0 ? dag.suggestion.threshold : plain_threshold(options), visit,
       run);
@@ -331,6 +330,11 @@ RowSource rows_of(const MatrixView& x) {
 bool refines(const DagOptions& options, std::int64_t columns) {
   return options.refine == Refine::always ||
          (options.refine == Refine::automatic && identifiable(options) && columns <= most_refined);
+}
+
+bool tests_sample(const DagOptions& options, std::int64_t columns) {
+  return options.refine == Refine::automatic && identifiable(options) && columns > most_refined &&
+         std::isnan(options.threshold);
 }
 
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run) {

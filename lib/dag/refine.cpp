@@ -323,15 +323,16 @@ BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& fac
 }
 
 // Backward elimination of causes, for all families at once; those that are required stay. report
-// gets the number of regressions that come next.
+// gets the number of regressions that come next, and of families that may still lose a cause.
 Elimination eliminate_from(std::vector<Family> open, const Regressions& regressions,
                            double least_t,
                            const std::function<bool(std::int64_t, std::int64_t)>& required,
-                           Run& run, const std::function<void(std::size_t)>& report) {
+                           Run& run,
+                           const std::function<void(std::size_t, std::size_t)>& report) {
   // Only families that may still lose a parent stay open.
   std::erase_if(open, [](const Family& f) { return f.parents.empty(); });
   std::vector<std::vector<double>> error(open.size());
-  report(open.size());
+  report(open.size(), open.size());
   run.parallel_for(std::ssize(open), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     error[at] = regressions.squared_error(open[at]);
@@ -355,7 +356,7 @@ Elimination eliminate_from(std::vector<Family> open, const Regressions& regressi
         std::erase(without.parents, parent);
         trials.push_back({o, std::move(without), parent, {}, 0});
       }
-    report(trials.size());
+    report(trials.size(), open.size());
     run.parallel_for(std::ssize(trials), [&](std::int64_t i) {
       Trial& trial = trials[static_cast<std::size_t>(i)];
       trial.error = regressions.squared_error(trial.without);
@@ -504,7 +505,7 @@ Refinement Search::eliminate(const Order& order) {
   Elimination found = eliminate_from(
       std::move(families), regressions_, t_,
       [this](std::int64_t i, std::int64_t j) { return is_required(factor_, i, j); }, run_,
-      [this](std::size_t n) { report_fits(n); });
+      [this](std::size_t fits, std::size_t) { report_fits(fits); });
   Refinement result{Matrix(std::ssize(order), std::ssize(order)), std::move(found.kept), order};
   for (const Edge& e : found.tested) result.statistic(e.from, e.to) = e.weight;
   return result;
@@ -605,7 +606,7 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& 
 
 Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
-                      const std::function<void()>& report) {
+                      const std::function<void(std::size_t)>& report) {
   std::vector<Family> families;
   for (std::size_t j = 0; j < causes.size(); ++j)
     families.push_back({static_cast<std::int64_t>(j), causes[j]});
@@ -614,7 +615,7 @@ Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::in
   return eliminate_from(
       std::move(families), Regressions(x, options, run), refinement_t(options, x.rows),
       [&](std::int64_t i, std::int64_t j) { return stays.contains({i, j}); }, run,
-      [&](std::size_t) { report(); });
+      [&](std::size_t, std::size_t open) { report(open); });
 }
 
 } // namespace cape

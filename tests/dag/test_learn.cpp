@@ -254,6 +254,12 @@ BOOST_AUTO_TEST_CASE(converges_by_its_own_measure) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_first_penalty_is_the_same_for_each_of_many_columns) {
+  DagOptions o = plain();
+  o.epochs = 1;
+  BOOST_TEST(learn(simulated(300, 40, 5), o).history.front().rho == 10.0 / 40);
+}
+
 BOOST_AUTO_TEST_CASE(works_with_the_log_determinant) {
   for (const Sem sem : {Sem::mlp, Sem::linear}) {
     DagOptions o = plain();
