@@ -50,7 +50,7 @@ sce <- if (length(arguments) > 1) read_input(arguments[2]) else pbmc()
 call <- list(x = sce, seed = 1, num.threads = 2L)
 if (is(sce, "SummarizedExperiment") && !any(c("logcounts", "counts") %in% assayNames(sce)))
   call$assay.type <- 1L # as it is
-message("Input: ", nrow(sce), " features x ", ncol(sce), " cells")
+if (length(dim(sce)) == 2) message("Input: ", nrow(sce), " features x ", ncol(sce), " cells")
 time <- system.time(sce <- do.call(cape_fit, call))
 fit <- cape_result(sce)
 

@@ -1,6 +1,13 @@
 # Assays, features x cells, are looked at in blocks of cells, so that a file-backed one is never whole
 # in memory. What a pass computes does not depend on how the assay is stored or cut.
 
+check_table <- function(x, what) {
+    if (length(dim(x)) != 2L) {
+        cape_error(what, " is ", one_line(x), "; it must be a matrix (features x cells), ",
+            "a SummarizedExperiment or a SingleCellExperiment")
+    }
+}
+
 # A double matrix, a dgCMatrix, or a DelayedMatrix.
 standard_form <- function(x, what) {
     if (is.data.frame(x)) {
@@ -24,10 +31,7 @@ standard_form <- function(x, what) {
     if (is(x, "Matrix")) {
         return(standard_form(as.matrix(x), what))
     }
-    if (length(dim(x)) != 2L) {
-        cape_error(what, " is ", one_line(x), "; it must be a matrix (features x cells), ",
-            "a SummarizedExperiment or a SingleCellExperiment")
-    }
+    check_table(x, what)
     if (!is(x, "DelayedMatrix")) {
         x <- DelayedArray::DelayedArray(x)
     }

@@ -129,6 +129,7 @@ as_experiment <- function(x, assay.type) {
     if (is(x, "SummarizedExperiment")) {
         return(as(x, "SingleCellExperiment"))
     }
+    check_table(x, "'x'")
     if (is.data.frame(x)) {
         x <- as.matrix(x)
     }

@@ -1,7 +1,8 @@
 #' Draw adjacency matrices
 #'
 #' The cause is the row, the effect the column; features are in the topological order of the true graph,
-#' if there is one, so that a right estimate lies above the diagonal too.
+#' if there is one, so that a right estimate lies above the diagonal too. Edges of more than 150 features are
+#' drawn larger than their cell, to be seen.
 #'
 #' @param x the estimate, as for [cape_compare()].
 #' @param true the true graph, or `NULL`.
@@ -27,6 +28,7 @@ cape_plot_adjacency <- function(x, true = NULL) {
     n <- length(order)
     limit <- if (nrow(cells) > 0L) max(abs(cells$weight)) else 1
     names <- if (n <= 40L) ggplot2::waiver() else NULL
+    side <- max(1, n / 150) # else the edges of many features are too small to be seen
 
     # A graph without edges has its panel too.
     frame <- data.frame(panel = factor(panels, panels), from = factor(order[1L], rev(order)),
@@ -35,7 +37,7 @@ cape_plot_adjacency <- function(x, true = NULL) {
     ggplot2::ggplot(cells, ggplot2::aes(.data$to, .data$from)) +
         ggplot2::geom_blank(data = frame) +
         ggplot2::geom_abline(slope = -1, intercept = n + 1, colour = "grey75", linetype = "dotted") +
-        ggplot2::geom_tile(ggplot2::aes(fill = .data$weight)) +
+        ggplot2::geom_tile(ggplot2::aes(fill = .data$weight), width = side, height = side) +
         ggplot2::facet_wrap(ggplot2::vars(.data$panel), drop = FALSE) +
         ggplot2::scale_fill_gradient2("weight", low = "#2166AC", mid = "white", high = "#B2182B",
             limits = c(-limit, limit)) +

@@ -175,6 +175,9 @@ test_that("the steps by themselves give what the whole gives", {
     expect_error(cape_learn_dag(x, nonsense = 1), "unused argument")
     expect_error(cape_learn_dag(x, list()), "'param'.*DagParam\\(\\)")
     expect_error(cape_calculate(x, dag = HyperbolicParam()), "'dag'.*DagParam\\(\\)")
+    for (fit in list(cape_fit, cape_calculate)) {
+        expect_error(fit(list(counts = x)), "'x' is .*list.*; it must be a matrix \\(features x cells\\)")
+    }
     expect_error(cape_calculate(x, num.threads = 0), "'num.threads' is 0")
     expect_error(cape_calculate(x, verbose = NA), "'verbose' is NA")
 })
