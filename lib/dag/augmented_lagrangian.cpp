@@ -362,7 +362,7 @@ bool Pace::ends_with_h(std::int64_t epoch) const {
 
 // The weights grow from almost nothing: h goes through orders of magnitude within a few steps.
 std::int64_t Pace::next_renewal(std::int64_t step) const {
-  return step + std::clamp<std::int64_t>(step / 8, 1, constraint_interval);
+  return step + std::min(std::max<std::int64_t>(step / 4, 4), constraint_interval);
 }
 
 std::int64_t Pace::renewals() const {

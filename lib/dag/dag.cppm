@@ -190,8 +190,8 @@ bool refines(const DagOptions& options, std::int64_t columns);
 /// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over
 /// several times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15
 /// steps 14.3, and with the automatic lambda 8 to 9.) Above 127 columns dh/dA is renewed every k =
-/// clamp(M / 64, 1, 64) steps, before step s every s / 8 if that is less, and at the end of every
-/// epoch, or, if an epoch has less than 4 k steps, of every rho_interval-th and the last one.
+/// clamp(M / 64, 1, 64) steps, up to step s every max(4, s / 4) if that is less, and at the end of
+/// every epoch, or, if an epoch has less than 4 k steps, of every rho_interval-th and the last one.
 /// O(steps (batch M^2 hidden + M^3 / k)) for model G.
 /// Paper: eq_OptDAG, eq_lossdag; docs/method.md for the departures.
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
