@@ -57,7 +57,8 @@ double refinement_seconds(std::int64_t rows, std::int64_t columns, const DagOpti
   if (refines(options, columns))
     return seconds(rows, columns,
                    searches_order(options, columns) ? std::min(real(columns), 40.0) : 4);
-  if (tests_sample(options, columns)) return seconds(std::min(rows, sampled_rows), sampled_effects, 4);
+  if (tests_sample(options, columns))
+    return seconds(std::min(rows, sampled_rows), sampled_effects, 4);
   return 0;
 }
 

@@ -103,9 +103,9 @@ struct DagOptions {
   std::int64_t rho_interval = -1; ///< automatic: epochs / 20
   double rho_max = 1e16;
   /// Converged when h is at most this; rho and alpha stay once it is at most half of it. Automatic:
-  /// 1e-5 M for M columns with variance, at least 1e-4. A cycle of two edges above 0.1 has h > 1e-4.
-  /// Far below it the weights' steps are larger than the cycles left, and a larger penalty only wears
-  /// down the edges that are real.
+  /// 1e-5 M for M columns with variance, at least 1e-4. Two edges above 0.1 in a cycle have
+  /// h > 1e-4. Far below it the weights' steps are larger than the cycles left, and a larger penalty
+  /// only wears down the edges that are real.
   double h_tolerance = std::numeric_limits<double>::quiet_NaN();
   /// A parent stays if dropping it raises the held-out error by t >= this. Automatic: 3.04 - 200 / N
   /// for N rows, which is 3 for 5,000, but at least 1.
@@ -744,8 +744,8 @@ Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::in
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
                       const std::function<void(std::size_t)>& report);
 
-/// The threshold where no tests suggest another: options.threshold, or the automatic one. Weights of
-/// less than a tenth of the latter have no say in the tests.
+/// The threshold where no tests suggest another: options.threshold, or the automatic one. Weights
+/// of less than a tenth of the latter have no say in the tests.
 constexpr double automatic_threshold = 0.2;
 double plain_threshold(const DagOptions& options);
 
@@ -754,7 +754,8 @@ double plain_threshold(const DagOptions& options);
 bool tests_sample(const DagOptions& options, std::int64_t columns);
 constexpr std::int64_t sampled_effects = 60, sampled_rows = 5000;
 
-/// suggest_threshold() from the table that these weights, by its source's columns, were learned from.
+/// suggest_threshold() from the table that these weights, by its source's columns, were learned
+/// from.
 ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,
                                       const DagOptions& options, Run& run);
 

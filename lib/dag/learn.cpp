@@ -116,6 +116,7 @@ SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int6
   }
   return out;
 }
+
 // The refinement of few columns.
 TestedGraph search_and_test(const sem::Table& table, const EdgeFactors& known,
                             const SparseMatrix& weights, const DagOptions& options, Run& run) {
@@ -187,7 +188,8 @@ void warn(const DagOptions& options, std::int64_t rows, bool not_refined, Dag& d
   if (not_refined)
     say("The graph was not refined because values are missing, perturbed or weighted.");
   if (!dag.converged)
-    say("h(A) ended at " + number(dag.h) + ", above h_tolerance " + number(sem::h_tolerance(options, features)) +
+    say("h(A) ended at " + number(dag.h) + ", above h_tolerance " +
+        number(sem::h_tolerance(options, features)) +
         ": more epochs may bring it down, and so may standardize where columns differ in scale; "
         "the graph returned is acyclic all the same.");
   const double m = static_cast<double>(features);
