@@ -33,11 +33,27 @@ recent_cmake() {
     dpkg --compare-versions "$(cmake --version | awk 'NR == 1 { print $3 }')" ge 3.28
 }
 
-# Debian 12 has CMake 3.31 in its backports suite: from the same mirror as the system's own packages.
+# apt, waiting for another one that holds its locks: of its packages by its own option, of its lists
+# (where it has none) by trying again.
+apt() { # LOG ARGUMENTS...
+  local log=$1 tries
+  shift
+  for tries in $(seq 120); do
+    as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q -o DPkg::Lock::Timeout=600 "$@" \
+      >"$log" 2>&1 && return 0
+    grep -q 'Could not get lock\|Unable to lock\|Unable to acquire' "$log" || return 1
+    [ "$tries" != 1 ] || say "waiting for another apt"
+    sleep 5
+  done
+  return 1
+}
+
+# The suite's packages from backports, from the same mirror as the system's own packages. Asks apt, not
+# the files, since those come in two forms; apt knows once it has lists.
 add_backports() {
   local mirror
-  mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-             awk '$1 == "bookworm" && $2 !~ /security/ { print $2; exit }')
+  mirror=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+             awk '$1 == "bookworm" && $2 == "main" && $3 !~ /security/ { print $3; exit }')
   [ -n "$mirror" ] || die "no apt source of bookworm found: install CMake 3.28 or newer by hand"
   printf 'deb %s bookworm-backports main\n' "$mirror" |
     as_root tee /etc/apt/sources.list.d/cape-backports.list >/dev/null
@@ -47,18 +63,21 @@ set_up() {
   command -v apt-get >/dev/null ||
     die "this set-up is for Debian 12 and 13; docs/architecture.md lists what other systems need"
   local missing=() backports=() p log
-  for p in "${packages[@]}"; do installed "$p" || missing+=("$p"); done
+  for p in "$@"; do installed "$p" || missing+=("$p"); done
   recent_cmake || [[ " ${missing[*]-} " == *" cmake "* ]] || missing+=(cmake)
   [ ${#missing[@]} -gt 0 ] || return 0
   say "installing ${#missing[@]} Debian packages"
   log=$(mktemp)
+  apt "$log" update || { tail -5 "$log" >&2; die "apt-get update failed"; }
+  # Debian 12's own CMake is too old: 3.31 is in its backports.
   if [ "$(. /etc/os-release && echo "${VERSION_CODENAME-}")" = bookworm ] && ! recent_cmake; then
-    apt-cache policy | grep -q 'n=bookworm-backports' || add_backports
+    if ! apt-cache policy | grep -q 'n=bookworm-backports'; then
+      add_backports
+      apt "$log" update || { tail -5 "$log" >&2; die "apt-get update failed with backports"; }
+    fi
     backports=(cmake/bookworm-backports cmake-data/bookworm-backports)
   fi
-  as_root apt-get update -q >"$log" 2>&1 || { tail -5 "$log" >&2; die "apt-get update failed"; }
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-    "${missing[@]}" "${backports[@]}" >"$log" 2>&1 ||
+  apt "$log" install -y --no-install-recommends "${missing[@]}" "${backports[@]}" ||
     { tail -20 "$log" >&2; die "apt-get install failed"; }
   rm -f "$log"
   recent_cmake || die "$(cmake --version | head -1) is too old: 3.28 or newer is needed"
