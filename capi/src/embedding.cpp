@@ -148,7 +148,23 @@ cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embeddi
     info.converged = e.converged;
     info.truncated_mass = e.truncated_mass;
     info.stopped_early = e.stopped_early;
+    info.n_out_of_order = e.n_out_of_order;
+    info.n_warnings = static_cast<int64_t>(e.warnings.size());
     write_struct(out, info);
+  });
+}
+
+cape_status cape_embedding_warning(const char** out, const cape_embedding* embedding,
+                                   int64_t index) {
+  clear(out);
+  return guard([&] {
+    required(out, "out");
+    const std::vector<std::string>& warnings = embedding_of(embedding).warnings;
+    if (index < 0 || index >= static_cast<int64_t>(warnings.size()))
+      throw cape::Error(cape::Status::invalid_argument,
+                        "index is " + std::to_string(index) + "; embedding has " +
+                            std::to_string(warnings.size()) + " warnings, counted from 0");
+    *out = warnings[static_cast<std::size_t>(index)].c_str();
   });
 }
 

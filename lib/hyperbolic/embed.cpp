@@ -329,6 +329,58 @@ void put_in_rows(const Matrix& points, const std::vector<std::int64_t>& nodes, E
   }
 }
 
+// Do the options ask for an order of radii?
+bool ranks_radii(const EmbedOptions& options) {
+  return options.objective == Objective::soft && options.rank_weight > 0;
+}
+
+// Moves points along their directions until their radii follow the order.
+void put_in_order(const CausalOrder& order, double max_radius, Matrix& points) {
+  std::vector<double> length(static_cast<std::size_t>(points.cols())), radius(length.size());
+  for (std::size_t i = 0; i < length.size(); ++i) {
+    const double* p = points.column(static_cast<std::int64_t>(i));
+    double sum = 0;
+    for (std::int64_t k = 1; k < points.rows(); ++k) sum += p[k] * p[k];
+    length[i] = std::sqrt(sum);
+    radius[i] = std::asinh(length[i]);
+  }
+  const std::vector<double> wanted = ordered_radii(order, radius, max_radius);
+  for (std::size_t i = 0; i < length.size(); ++i) {
+    if (wanted[i] == radius[i]) continue;
+    double* p = points.column(static_cast<std::int64_t>(i));
+    if (length[i] > 0)
+      for (std::int64_t k = 1; k < points.rows(); ++k) p[k] *= std::sinh(wanted[i]) / length[i];
+    else
+      p[1] = std::sinh(wanted[i]); // the origin has no direction
+    lorentz::project({p, static_cast<std::size_t>(points.rows())});
+  }
+}
+
+std::string order_warning(std::int64_t against, std::int64_t edges, std::int64_t on_cycles) {
+  std::string text = message(against, " of ", edges,
+                             " edges have their cause no nearer the origin than their effect");
+  if (on_cycles > 0)
+    text += message("; ", on_cycles,
+                    " edges lie on cycles, along which no order of radii can follow every edge");
+  return text;
+}
+
+// Count the edges against the order, and say so if there should be none; node k of the graph is
+// number nodes[k] of the result.
+void check_order(const Digraph& graph, const CausalOrder& order,
+                 const std::vector<std::int64_t>& nodes, bool wanted, Embedding& out) {
+  std::vector<double> radius(nodes.size());
+  for (std::size_t k = 0; k < nodes.size(); ++k)
+    radius[k] = out.radius[static_cast<std::size_t>(nodes[k])];
+  out.n_out_of_order = std::ranges::count_if(graph.edges(), [&](const Edge& e) {
+    return !(radius[static_cast<std::size_t>(e.from)] < radius[static_cast<std::size_t>(e.to)]);
+  });
+  if (!wanted || out.n_out_of_order == 0) return;
+  const std::int64_t edges = std::ssize(graph.edges());
+  out.warnings.push_back(order_warning(out.n_out_of_order, edges, edges - order.size()));
+  out.converged = out.converged && order.count_against(radius) == 0;
+}
+
 // The nodes with edges, and the graph of them alone.
 struct Linked {
   std::vector<std::int64_t> nodes;
@@ -493,9 +545,12 @@ Embedding embed(const Digraph& graph, const EmbedOptions& options, Run& run,
     if (checkpoint) save(descent, out, *checkpoint);
     run.report({.stage = "embed", .step = epoch, .total = o.epochs, .loss = loss});
   }
+  const CausalOrder causal(canonical);
+  if (ranks_radii(o)) put_in_order(causal, o.max_radius, descent.points);
   put_in_rows(descent.points, nodes, out);
   out.truncated_mass = descent.truncated_mass;
   out.converged = settled_down(out.history);
+  check_order(canonical, causal, nodes, ranks_radii(o), out);
   return out;
 }
 

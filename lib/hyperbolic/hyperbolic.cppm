@@ -6,6 +6,7 @@ module;
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 export module cape.hyperbolic;
@@ -142,7 +143,13 @@ struct Embedding {
   std::vector<double> pagerank;
   std::vector<EmbedEpoch> history;
   std::int64_t n_clamped = 0; ///< times a point was held at max_radius
-  /// The loss moved by less than 1e-3 of itself over the last tenth of the epochs (at least 10).
+  /// Edges whose cause is not nearer the origin than their effect. Where radii are ranked (soft
+  /// objective, rank_weight above 0) these are edges on cycles: at the end of the descent radii are
+  /// moved, by as little as that takes, until all others are in order.
+  std::int64_t n_out_of_order = 0;
+  std::vector<std::string> warnings; ///< sentences for the user
+  /// The loss moved by less than 1e-3 of itself over the last tenth of the epochs (at least 10),
+  /// and, where radii are ranked, they follow the order along every edge that lies on no cycle.
   bool converged = false;
   bool stopped_early = false; ///< on a plateau (options.tolerance), before the last epoch
   /// Where negatives were drawn: the part of the targets beyond the nearest options.positives, for
@@ -156,7 +163,9 @@ struct Embedding {
 /// that the others lie where they would without them. A graph without edges needs no descent: its
 /// history is one epoch of loss 0. M = 1, parts that are not connected and cycles are fine. The
 /// soft objective starts from classical scaling of the graph's distances, the others from N(0,
-/// 0.1^2) around the origin; full-batch steps of at most length 2. Same seed, same bits, for any
+/// 0.1^2) around the origin; full-batch steps of at most length 2. Where radii are ranked, they
+/// follow the order of the graph at the end, along every edge that lies on no cycle, however deep it
+/// is and whatever its weights (the last epoch of the history is before that). Same seed, same bits, for any
 /// number of threads; renumbering the nodes renumbers the result (up to a permutation of nodes that
 /// the graph does not tell apart).
 /// Error(invalid_argument) for an option out of range, a graph without nodes, or a temperature so
@@ -214,6 +223,33 @@ namespace lorentz {
 void follow(std::span<const double> p, std::span<double> u, double t, std::span<double> end);
 } // namespace lorentz
 
+/// The order that a graph asks of its nodes: along every edge that lies on no cycle, the effect
+/// above its cause. (A cycle asks for none.)
+class CausalOrder {
+public:
+  explicit CausalOrder(const Digraph& graph);
+  std::int64_t size() const noexcept { return std::ssize(edges_); } ///< edges on no cycle
+  /// Edges along which a value does not rise.
+  std::int64_t count_against(std::span<const double> values) const;
+  /// The margin by which values are to rise along an edge so that along the longest path they rise
+  /// by at most `span`, and at most `most`.
+  double margin_within(double span, double most) const;
+  /// The smallest values that are not below the given ones and rise by the margin along every edge,
+  /// and the largest that are not above them and do. What lies between the two at one ratio
+  /// everywhere rises by it as well. O(E).
+  std::vector<double> raised(std::span<const double> values, double margin) const;
+  std::vector<double> lowered(std::span<const double> values, double margin) const;
+
+private:
+  std::vector<Edge> edges_; ///< those out of a node follow all those into it
+  std::int64_t depth_ = 0;  ///< edges of the longest path
+};
+
+/// Radii that follow the order, near the given ones and at most max_radius; the same ones if they
+/// follow it.
+std::vector<double> ordered_radii(const CausalOrder& order, std::span<const double> radius,
+                                  double max_radius);
+
 /// The terms in the radii: ranking along edges and levels (soft objective), and the PageRank term.
 class RadialTerms {
 public:
@@ -225,7 +261,8 @@ private:
   EmbedOptions options_;
   std::vector<Edge> edges_;
   std::vector<double> pagerank_;
-  std::vector<double> levels_; ///< rank of specificity, from -1/2 to 1/2
+  double margin_ = 0, temperature_ = 0; ///< of the ranking
+  std::vector<double> levels_;          ///< what radii less their mean are drawn to
 };
 
 /// The objective of a graph, for evaluation at many points. Its matrices are symmetric; of each the

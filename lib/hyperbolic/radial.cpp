@@ -12,9 +12,14 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Where a node stands by falling PageRank, from 0 to 1; equal ones share their mean. Less the mean
-// of all.
-std::vector<double> levels(const std::vector<double>& rank) {
+// Differences of radii over it are finite.
+constexpr double smallest_temperature = 1e-9;
+
+// Radii that levels spread over at most: the longest path sets the margin along its edges.
+constexpr double longest_span = 4.0;
+
+// Where a node stands by falling PageRank, from -1/2 to 1/2; equal ones share their mean.
+std::vector<double> ranks(const std::vector<double>& rank) {
   std::vector<std::size_t> order(rank.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(),
@@ -34,13 +39,32 @@ std::vector<double> levels(const std::vector<double>& rank) {
 
 RadialTerms::RadialTerms(const Digraph& graph, const EmbedOptions& options, Run& run)
     : options_(options), edges_(graph.edges()),
-      pagerank_(cape::pagerank(graph, options.restart, run)), levels_(levels(pagerank_)) {}
+      pagerank_(cape::pagerank(graph, options.restart, run)), margin_(options.rank_margin),
+      temperature_(options.rank_temperature), levels_(ranks(pagerank_)) {
+  for (double& level : levels_) level *= options.level_spread;
+  if (options.rank_weight == 0) return;
+  // Levels that are nearer to each other along a path than the ranking wants radii to be would hold
+  // these back: of a deep graph, until they are not in order any more.
+  const CausalOrder order(graph);
+  margin_ = order.margin_within(std::min(longest_span, options.max_radius / 4), margin_);
+  if (margin_ < options.rank_margin)
+    temperature_ = std::max(temperature_ * margin_ / options.rank_margin,
+                            std::min(temperature_, smallest_temperature));
+  const std::vector<double> low = order.lowered(levels_, margin_);
+  levels_ = order.raised(levels_, margin_);
+  double mean = 0;
+  for (std::size_t i = 0; i < levels_.size(); ++i) {
+    levels_[i] = (levels_[i] + low[i]) / 2;
+    mean += levels_[i] / static_cast<double>(levels_.size());
+  }
+  for (double& level : levels_) level -= mean;
+}
 
 // Ranking of radii along edges and levels (soft), and the PageRank term, with r = asinh |p~|.
 void RadialTerms::operator()(const Matrix& points, EmbedEpoch& terms, Matrix* gradient,
                              Run& run) const {
   const bool soft = options_.objective == Objective::soft;
-  const double m = static_cast<double>(points.cols()), t = options_.rank_temperature;
+  const double m = static_cast<double>(points.cols()), t = temperature_;
   std::vector<double> length(at(points.cols())), radius(at(points.cols())),
       slope(at(points.cols()));
   for (std::int64_t i = 0; i < points.cols(); ++i) {
@@ -55,7 +79,7 @@ void RadialTerms::operator()(const Matrix& points, EmbedEpoch& terms, Matrix* gr
     for (const Edge& e : edges_) {
       if (e.from != last) run.poll();
       last = e.from;
-      const double x = (radius[at(e.from)] - radius[at(e.to)] + options_.rank_margin) / t;
+      const double x = (radius[at(e.from)] - radius[at(e.to)] + margin_) / t;
       const double tail = std::exp(-std::abs(x));
       terms.ranking += weight * t * (std::max(x, 0.0) + std::log1p(tail));
       const double logistic = (x > 0 ? 1 : tail) / (1 + tail);
@@ -68,7 +92,7 @@ void RadialTerms::operator()(const Matrix& points, EmbedEpoch& terms, Matrix* gr
     double mean = 0;
     for (const double r : radius) mean += r / m;
     for (std::size_t i = 0; i < radius.size(); ++i) {
-      const double off = radius[i] - mean - options_.level_spread * levels_[i];
+      const double off = radius[i] - mean - levels_[i];
       terms.ranking += weight * off * off / 2;
       slope[i] += weight * off;
     }

@@ -124,6 +124,23 @@ double start_scale(const EmbedOptions& options) {
   return 0.7 * options.temperature / options.soft_temperature;
 }
 
+// The descent moves points that are far out slowly, and takes a line through the origin for order:
+// if any is beyond a radius of 3, all are drawn in.
+constexpr double farthest_start = 3.0;
+
+Matrix drawn_in(Matrix y) {
+  double farthest = 0;
+  for (std::int64_t i = 0; i < y.cols(); ++i) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < y.rows(); ++k) sum += y(k, i) * y(k, i);
+    farthest = std::max(farthest, std::sqrt(sum));
+  }
+  if (farthest > farthest_start)
+    for (std::int64_t i = 0; i < y.cols(); ++i)
+      for (std::int64_t k = 0; k < y.rows(); ++k) y(k, i) *= farthest_start / farthest;
+  return y;
+}
+
 // y, the rows coordinates, with noise, as normal coordinates at the origin.
 Matrix around_origin(Matrix y, double noise, const EmbedOptions& options, Run& run) {
   Matrix points(options.dims + 1, y.cols());
@@ -182,7 +199,7 @@ Matrix starting_points(Matrix distances, const EmbedOptions& options, std::int64
   if (options.start == Start::random) return random_start(nodes, options, run);
   Matrix y(options.dims, nodes);
   scale_classically(std::move(distances), start_scale(options), y, run);
-  return around_origin(std::move(y), 1e-3, options, run);
+  return around_origin(drawn_in(std::move(y)), 1e-3, options, run);
 }
 
 Matrix landmark_start(const Digraph& graph, const EmbedOptions& options, Run& run) {
@@ -198,7 +215,7 @@ Matrix landmark_start(const Digraph& graph, const EmbedOptions& options, Run& ru
       between(l, k) = between(k, l) = distances(sources[static_cast<std::size_t>(l)], k);
   scale_classically(std::move(between), start_scale(options), landmarks, run);
   place_among_landmarks(distances, landmarks, start_scale(options), y, run);
-  return around_origin(std::move(y), 1e-3, options, run);
+  return around_origin(drawn_in(std::move(y)), 1e-3, options, run);
 }
 
 } // namespace cape

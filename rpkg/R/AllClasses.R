@@ -91,8 +91,8 @@ setValidity("CapeDag", function(object) {
 #' @slot radius hyperbolic distance to the origin: causal specificity; `NA` as above.
 #' @slot pagerank stationary probability of the walk from effects to causes.
 #' @slot history a DataFrame with a row for every epoch.
-#' @slot info a list: `converged`, `stopped_early` (on a plateau, before the last epoch), `n_clamped` and,
-#'   where negatives were drawn, `truncated_mass`, the part of the targets that they stand for.
+#' @slot info a list: `converged`, `stopped_early` (on a plateau, before the last epoch), `n_clamped`,
+#'   `n_out_of_order` (edges whose cause is not nearer the origin than their effect) and, where negatives were drawn, `truncated_mass`, the part of the targets that they stand for.
 #' @slot param,seed the settings and the seed that were used.
 #' @exportClass CapeEmbedding
 setClass("CapeEmbedding", representation(

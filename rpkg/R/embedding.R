@@ -25,10 +25,6 @@ embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(
     check_class(param, "HyperbolicParam", "param")
     check_flag(verbose, "verbose")
     dag <- as_dag(dag, "dag")
-    if (!dag@info$acyclic) {
-        warning("the graph has a cycle: on it, no cause can be nearer the origin than its effect; ",
-            "cape_prune(dag, 0) cuts the weakest edges of cycles", call. = FALSE)
-    }
     seed <- run_seed(seed)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     edges <- edge_table(dag)
@@ -37,10 +33,19 @@ embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(
             core_embed(length(dag@features), edges$from, edges$to, edges$weight, chosen, progress, store)
         })
     })
+    if (!dag@info$acyclic) {
+        result$warnings <- paste0("the graph has a cycle: ",
+            if (length(result$warnings) > 0L) result$warnings
+            else "on it, no cause can be nearer the origin than its effect",
+            "; cape_prune(dag, 0) cuts the weakest edges of cycles")
+    }
     new_embedding(result, dag@features, param, seed)
 }
 
 new_embedding <- function(result, features, param, seed) {
+    for (text in result$warnings) {
+        warning(text, call. = FALSE)
+    }
     dimnames(result$poincare) <- list(features, paste0("e", seq_len(ncol(result$poincare))))
     dimnames(result$hyperboloid) <- list(features, paste0("p", seq_len(ncol(result$hyperboloid)) - 1L))
     named <- function(x) {

@@ -92,6 +92,8 @@ setMethod("show", "CapeEmbedding", function(object) {
         paste0("radius: ", radius_text(object),
             if (object@info$n_clamped > 0) paste0(", held at the largest ", object@info$n_clamped,
                 " times")),
+        if (isTRUE(object@info$n_out_of_order > 0)) paste(count_of(object@info$n_out_of_order, "edge"),
+            "with a cause no nearer the origin than its effect"),
         if (!object@info$converged) "the loss was still moving at the last epoch",
         general_lines(object, 5L)))
 })

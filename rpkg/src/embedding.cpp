@@ -15,12 +15,20 @@ Rcpp::List capeomics::embedding_to_list(const cape_embedding *embedding) {
   check(cape_embedding_history(history.memptr(), info.n_epochs, 5, embedding));
   Rcpp::NumericVector generality(n), radius(n), pagerank(n);
   check(cape_embedding_nodes(generality.begin(), radius.begin(), pagerank.begin(), n, embedding));
+  Rcpp::CharacterVector warnings(info.n_warnings);
+  for (int64_t i = 0; i < info.n_warnings; ++i) {
+    const char *text = nullptr;
+    check(cape_embedding_warning(&text, embedding, i));
+    warnings[i] = text;
+  }
   return Rcpp::List::create(
       _["hyperboloid"] = hyperboloid, _["poincare"] = poincare, _["generality"] = generality,
       _["radius"] = radius, _["pagerank"] = pagerank, _["history"] = history,
+      _["warnings"] = warnings,
       _["info"] = Rcpp::List::create(_["converged"] = info.converged != 0,
                                      _["stopped_early"] = info.stopped_early != 0,
                                      _["n_clamped"] = static_cast<double>(info.n_clamped),
+                                     _["n_out_of_order"] = static_cast<double>(info.n_out_of_order),
                                      _["truncated_mass"] = info.truncated_mass));
 }
 

@@ -90,6 +90,8 @@ int main(void) {
   FIELD(cape_embedding_info, converged);
   FIELD(cape_embedding_info, truncated_mass);
   FIELD(cape_embedding_info, stopped_early);
+  FIELD(cape_embedding_info, n_out_of_order);
+  FIELD(cape_embedding_info, n_warnings);
   TYPE(cape_attention_shape);
   FIELD(cape_attention_shape, struct_size);
   FIELD(cape_attention_shape, batch);

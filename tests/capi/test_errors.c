@@ -188,6 +188,10 @@ static void null_embedding(void) {
   CHECK(e == NULL);
   CHECK_NULL(cape_embedding_describe(NULL, embedding), "out");
   CHECK_NULL(cape_embedding_describe(&info, NULL), "embedding");
+  const char* s = NULL;
+  CHECK_NULL(cape_embedding_warning(NULL, embedding, 0), "out");
+  CHECK_NULL(cape_embedding_warning(&s, NULL, 0), "embedding");
+  CHECK_ERROR(cape_embedding_warning(&s, embedding, -1), CAPE_INVALID_ARGUMENT, "index");
   CHECK_NULL(cape_embedding_hyperboloid(NULL, N_COLS, 5, embedding), "out");
   CHECK_NULL(cape_embedding_hyperboloid(out, N_COLS, 5, NULL), "embedding");
   CHECK_NULL(cape_embedding_poincare(NULL, N_COLS, 4, embedding), "out");

@@ -414,8 +414,41 @@ static void clustering(void) {
   CHECK_NEAR(width, 1, 1e-14);
 }
 
+/* The cause of an edge is nearer the origin than its effect, or it is said that it is not. */
+static void order_of_radii(void) {
+  const int64_t from[] = {0, 1, 2, 2}, to[] = {1, 2, 0, 3};
+  const double weight[] = {1, 1, 1, 1};
+  cape_options* o = quick_options();
+  for (int64_t n_edges = 2; n_edges <= 4; n_edges += 2) {
+    cape_dag* dag = NULL;
+    cape_embedding* embedding = NULL;
+    cape_embedding_info info = {.struct_size = sizeof info};
+    const char* text = NULL;
+    double r[4];
+    CHECK_OK(cape_dag_from_edges(&dag, 4, from, to, weight, n_edges));
+    CHECK_OK(cape_embedding_fit(&embedding, dag, o));
+    CHECK_OK(cape_embedding_describe(&info, embedding));
+    CHECK_OK(cape_embedding_nodes(NULL, r, NULL, 4, embedding));
+    int64_t against = 0;
+    for (int64_t e = 0; e < n_edges; ++e) against += !(r[from[e]] < r[to[e]]);
+    CHECK(info.n_out_of_order == against);
+    CHECK((against > 0) == (n_edges == 4)); /* with a cycle */
+    CHECK(info.n_warnings == (against > 0));
+    if (info.n_warnings > 0) {
+      CHECK_OK(cape_embedding_warning(&text, embedding, 0));
+      CHECK(text != NULL && strstr(text, "of 4 edges") != NULL);
+    }
+    CHECK_ERROR(cape_embedding_warning(&text, embedding, info.n_warnings), CAPE_INVALID_ARGUMENT, "index");
+    CHECK(text == NULL);
+    cape_embedding_free(embedding);
+    cape_dag_free(dag);
+  }
+  cape_options_free(o);
+}
+
 int main(void) {
   graphs();
+  order_of_radii();
   geometry();
   rotary();
   theory();

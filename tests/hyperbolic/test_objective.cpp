@@ -97,6 +97,19 @@ Matrix path_strengths(const Matrix& a, std::int64_t hops) {
   return best;
 }
 
+// Edges of the longest path between any two nodes by edges that lie on no cycle; -1 without one.
+Matrix longest_paths(const Digraph& graph) {
+  const std::int64_t m = graph.size();
+  const Matrix reach = path_strengths(graph.adjacency(), m);
+  Matrix longest = square(m, -1, 0);
+  for (std::int64_t round = 0; round < m; ++round)
+    for (const Edge& e : graph.edges())
+      for (std::int64_t i = 0; i < m; ++i)
+        if (reach(e.to, e.from) == 0 && longest(i, e.from) >= 0)
+          longest(i, e.to) = std::max(longest(i, e.to), longest(i, e.from) + 1);
+  return longest;
+}
+
 // Ranks of the terms of the loss, one for one as they are written in docs/method.md and the paper.
 double naive_soft(const Digraph& graph, const Matrix& points, const EmbedOptions& o) {
   const std::int64_t m = graph.size();
@@ -130,22 +143,45 @@ double naive_soft(const Digraph& graph, const Matrix& points, const EmbedOptions
   Run run;
   const std::vector<double> pi = pagerank(graph, o.restart, run);
   const auto r = [&](std::int64_t i) { return std::acosh(points(i, 0)); };
+  const Matrix longest = longest_paths(graph);
+  double depth = 0;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < m; ++j) depth = std::max(depth, longest(i, j));
+  const double margin =
+      depth > 0 ? std::min(o.rank_margin, std::min(4.0, o.max_radius / 4) / depth) : o.rank_margin;
+  const double t = o.rank_temperature * margin / o.rank_margin;
   for (const Edge& e : graph.edges())
-    loss += o.rank_weight / static_cast<double>(m) * o.rank_temperature *
-            std::log(1 + std::exp((r(e.from) - r(e.to) + o.rank_margin) / o.rank_temperature));
+    loss += o.rank_weight / static_cast<double>(m) * t *
+            std::log(1 + std::exp((r(e.from) - r(e.to) + margin) / t));
   for (std::int64_t i = 0; i < m; ++i)
     loss += o.generality_weight * pi[static_cast<std::size_t>(i)] * r(i);
   double mean = 0;
   for (std::int64_t i = 0; i < m; ++i) mean += r(i) / static_cast<double>(m);
+  std::vector<double> level(static_cast<std::size_t>(m)), low = level, high = level;
   for (std::int64_t i = 0; i < m; ++i) {
     double before = 0; // how many are more general, and half of those that are as general
     for (std::int64_t j = 0; j < m; ++j) {
       const double p = pi[static_cast<std::size_t>(i)], q = pi[static_cast<std::size_t>(j)];
       if (j != i) before += q > p ? 1 : q == p ? 0.5 : 0;
     }
-    const double level = m > 1 ? before / static_cast<double>(m - 1) - 0.5 : 0;
-    loss += o.level_weight / static_cast<double>(2 * m) *
-            std::pow(r(i) - mean - o.level_spread * level, 2);
+    level[static_cast<std::size_t>(i)] =
+        m > 1 ? o.level_spread * (before / static_cast<double>(m - 1) - 0.5) : 0;
+  }
+  double mean_level = 0; // between what the levels of causes and those of effects ask for
+  for (std::int64_t i = 0; i < m; ++i) {
+    double &l = low[static_cast<std::size_t>(i)], &h = high[static_cast<std::size_t>(i)];
+    l = h = level[static_cast<std::size_t>(i)];
+    for (std::int64_t j = 0; j < m; ++j) {
+      const double other = level[static_cast<std::size_t>(j)];
+      if (longest(j, i) >= 0) h = std::max(h, other + margin * longest(j, i));
+      if (longest(i, j) >= 0) l = std::min(l, other - margin * longest(i, j));
+    }
+    mean_level += (l + h) / 2 / static_cast<double>(m);
+  }
+  for (std::int64_t i = 0; i < m; ++i) {
+    const double wanted =
+        (low[static_cast<std::size_t>(i)] + high[static_cast<std::size_t>(i)]) / 2 - mean_level;
+    loss += o.level_weight / static_cast<double>(2 * m) * std::pow(r(i) - mean - wanted, 2);
   }
   return loss;
 }
@@ -244,6 +280,17 @@ BOOST_AUTO_TEST_CASE(the_soft_objective_is_its_formula) {
       const double expected = naive_soft(graph, points, o);
       BOOST_TEST(std::abs(loss_at(graph, points, o) - expected) <= 1e-12 * (1 + expected));
     }
+  // A path so long that the margin shrinks.
+  std::vector<Edge> chain;
+  for (std::int64_t i = 1; i < 250; ++i) chain.push_back({i - 1, i, 0.8});
+  EmbedOptions deep = options_for(Objective::soft, 3);
+  const Matrix many = random_points(250, 3, 1, 7);
+  const Digraph deep_graph(250, chain);
+  BOOST_TEST(std::abs(loss_at(deep_graph, many, deep) - naive_soft(deep_graph, many, deep)) <=
+             1e-10);
+  deep.max_radius = 4; // of the points: 3
+  BOOST_TEST(std::abs(loss_at(deep_graph, many, deep) - naive_soft(deep_graph, many, deep)) <=
+             1e-10);
   const Matrix points = random_points(6, 2, 1, 1);
   const EmbedOptions o = options_for(Objective::soft, 2);
   BOOST_TEST(std::abs(loss_at(cyclic_graph(), points, o) - naive_soft(cyclic_graph(), points, o)) <=

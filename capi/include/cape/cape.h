@@ -361,8 +361,12 @@ typedef struct cape_embedding_info {
   int32_t converged;
   double truncated_mass; /* where negatives were drawn: the part of the targets that they stand for */
   int32_t stopped_early; /* on a plateau (embed.tolerance), before the last epoch */
+  int64_t n_out_of_order; /* edges whose cause is not nearer the origin than their effect */
+  int64_t n_warnings;
 } cape_embedding_info;
 CAPE_API cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embedding* embedding);
+/* Sentences for the user; index < n_warnings. The text lives as long as the handle. */
+CAPE_API cape_status cape_embedding_warning(const char** out, const cape_embedding* embedding, int64_t index);
 /* n_nodes x (d + 1), n_nodes x d, and three vectors of n_nodes (each may be NULL). A node without edges
  * has no place in the causal order: it is at the origin (radius 0, generality 1). */
 CAPE_API cape_status cape_embedding_hyperboloid(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);

@@ -85,6 +85,8 @@ test_that("causes are nearer the origin than their effects, and a brought graph 
     cycle["d", "a"] <- 0.5
     expect_warning(of_cycle <- cape_embed_dag(cycle, quick_embed(), seed = 1), "the graph has a cycle")
     expect_true(all(is.finite(cape_embedding(of_cycle))))
+    expect_gte(of_cycle@info$n_out_of_order, 1)
+    expect_output(print(of_cycle), "with a cause no nearer the origin than its effect")
     expect_error(cape_embed_dag(1), "'dag' is 1")
     expect_error(cape_angles(embedding, scale = 0), "'scale' is 0")
 })
