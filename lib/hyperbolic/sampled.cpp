@@ -99,7 +99,8 @@ void SampledObjective::set_positives(const Digraph& graph, Run& run) {
     run.parallel_for(nodes_, [&](std::int64_t m) {
       for (std::int64_t k = 0; k < far.cols(); ++k)
         pool_weights_(static_cast<std::int64_t>(first) + k, m) =
-            static_cast<float>(weight_of(m, far(m, k)));
+            pool_[first + at(k)] == m ? 0 // no target, and beyond a float where its edges are weak
+                                      : static_cast<float>(weight_of(m, far(m, k)));
     });
   }
   std::vector<std::int64_t> place(at(nodes_), -1); // in the pool
@@ -213,15 +214,18 @@ double SampledObjective::block_terms(const Matrix& points, const Sample& sample,
       far[at(s)] = near.empty() ? 0
                                 : static_cast<double>(pool_weights_(sample.places[at(s)], m)) /
                                       total_[at(m)];
+    // What those that do not count here would add to the pull.
+    double not_counted = 0;
+    for (const std::int64_t n : near)
+      for (const std::int64_t s : sample.drawn[at(n)])
+        not_counted += far[at(s)] * std::log1p(x[s] + std::sqrt(x[s] * (x[s] + 2)));
     std::ranges::fill(energies, 0.0);
-    double pulled = simd::contrastive_column(x, pull_.column(m), far.data(), energies.data(), beta,
+    const double pulled = simd::contrastive_column(x, pull_.column(m), far.data(), energies.data(), beta,
                                              min_sinh, size)
-                        .pulled;
+                              .pulled -
+                          not_counted;
     const auto leave_out = [&](std::int64_t n) {
-      for (const std::int64_t s : sample.drawn[at(n)]) {
-        if (energies[at(s)] > 0) pulled += far[at(s)] * std::log(energies[at(s)]) / beta;
-        energies[at(s)] = 0;
-      }
+      for (const std::int64_t s : sample.drawn[at(n)]) energies[at(s)] = 0;
     };
     leave_out(m);
     for (const std::int64_t n : near) leave_out(n);
@@ -273,7 +277,8 @@ void SampledObjective::block_gradient(const Matrix& points, const Sample& sample
       if (shares[at(s)] == 0) return 0.0;
       const std::int64_t n = sample.nodes[at(s)];
       const double turned = total_[at(m)] / total_[at(n)] * weight_of(n, nearest_[at(m)]);
-      return others * (pull[s] * turned - push[s] * shares[at(s)]);
+      // A pull that is 0 stays so, even if what turns it is beyond a double.
+      return others * ((pull[s] > 0 ? pull[s] * turned : 0) - push[s] * shares[at(s)]);
     };
     for (std::int64_t s = 0; s < size; ++s) slope[s] = of_m(s) + of_sampled(s);
     for (const std::int64_t n : near)

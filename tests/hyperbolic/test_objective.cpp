@@ -411,6 +411,26 @@ BOOST_AUTO_TEST_CASE(the_sampled_objective_estimates_the_whole_one) {
   BOOST_TEST(std::abs(loss_at(connected, points, every) - loss_at(connected, points, o)) <=
              1e-12 * whole);
   check_gradient(connected, points, every, 5, 1e-4, 1e-6);
+  // Whatever the temperature, and with weights whose targets leave the range of a float or a double.
+  std::vector<Edge> weak = edges, mixed = edges;
+  for (Edge& e : weak) e.weight = 1e-300;
+  for (Edge& e : mixed) e.weight = e.to % 2 == 0 ? 1 : 1e-300;
+  for (const Digraph& g : {connected, Digraph(m, weak), Digraph(m, mixed)})
+    for (const double temperature : {0.05, 0.06, 0.09, 0.1, 1.0, 100.0})
+      for (const double soft_temperature : {0.01, 3.0}) {
+        EmbedOptions all = o, sampled = every;
+        all.temperature = sampled.temperature = temperature;
+        all.soft_temperature = sampled.soft_temperature = soft_temperature;
+        const double expected = loss_at(g, points, all);
+        BOOST_TEST(std::abs(loss_at(g, points, sampled) - expected) <= 1e-12 * (1 + expected),
+                   temperature << " " << soft_temperature);
+        sampled.positives = 3;
+        Run run(1);
+        Matrix gradient;
+        BOOST_TEST(std::isfinite(embedding_loss(g, points, sampled, &gradient, run)));
+        BOOST_TEST(std::all_of(gradient.data(), gradient.data() + gradient.size(),
+                               [](double x) { return std::isfinite(x); }));
+      }
 
   o.positives = 5;
   const auto exact = [&](const Matrix& at) {
