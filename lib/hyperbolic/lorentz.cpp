@@ -15,6 +15,20 @@ module;
 module cape.hyperbolic;
 
 namespace cape {
+namespace {
+
+// Of points: products of two, and of sinh of their distance with one, are in the range of double.
+constexpr double largest_radius = 350.0;
+const double largest_p0 = std::cosh(largest_radius) * (1 + 1e-9);
+
+void check_radius(double p0, const std::string& name) {
+  if (p0 > largest_p0)
+    throw Error(Status::invalid_argument, message(name, " is ", std::acosh(p0),
+                                                  " from the origin; it must be within ",
+                                                  largest_radius));
+}
+
+} // namespace
 
 Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
   check_view(view, name);
@@ -34,6 +48,7 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
                   message("row ", i + 1, " of ", name,
                           " is not on the hyperboloid: its first coordinate is ", given,
                           "; sqrt(1 + the squares of the others) is ", p[0]));
+    check_radius(p[0], message("row ", i + 1, " of ", name));
   }
   return points;
 }
@@ -143,6 +158,13 @@ void check_point(std::span<const double> p, std::string_view name) {
     throw Error(Status::invalid_argument,
                 message(name, " is not on the hyperboloid: its first coordinate is ", p[0],
                         "; sqrt(1 + the squares of the others) is ", right));
+  if (p[0] > largest_p0) check_radius(p[0], std::string(name));
+}
+
+double check_result(double x, std::string_view name) {
+  if (!std::isfinite(x))
+    throw Error(Status::invalid_argument, message(name, " is beyond the range of a double"));
+  return x;
 }
 
 void check_two_points(std::span<const double> p, std::span<const double> q) {
@@ -191,7 +213,7 @@ double inner(std::span<const double> p, std::span<const double> q) {
   check_sizes(q, p, "q");
   check_vector(p, "p");
   check_vector(q, "q");
-  return dot(p, q) - p[0] * q[0];
+  return check_result(dot(p, q) - p[0] * q[0], "<p,q>");
 }
 
 double norm(std::span<const double> p, std::span<const double> v) {
@@ -202,7 +224,7 @@ double norm(std::span<const double> p, std::span<const double> v) {
   if (scale == 0) return 0;
   std::vector<double> scaled(v.begin(), v.end());
   for (double& x : scaled) x /= scale;
-  return scale * length_of_tangent(p, scaled);
+  return check_result(scale * length_of_tangent(p, scaled), "the length of v");
 }
 
 double distance(std::span<const double> p, std::span<const double> q) {
@@ -234,7 +256,7 @@ void project_tangent(std::span<const double> p, std::span<const double> u, std::
     pv += pi * value;
     out[i] = value;
   }
-  out[0] = pv / p0; // tangent to rounding at any radius
+  out[0] = check_result(pv / p0, "the projected u"); // tangent to rounding at any radius
 }
 
 void exp(std::span<const double> p, std::span<const double> v, std::span<double> out) {
@@ -268,7 +290,7 @@ void log(std::span<const double> p, std::span<const double> q, std::span<double>
   const double excess = 2 * half * half; // cosh d - 1
   double pv = 0;
   for (std::size_t i = 1; i < p.size(); ++i) {
-    const double pi = p[i], value = factor * ((q[i] - pi) - excess * pi);
+    const double pi = p[i], value = factor * (q[i] - pi) - factor * excess * pi;
     pv += pi * value;
     out[i] = value;
   }
@@ -325,7 +347,7 @@ Matrix distances(const MatrixView& a, const MatrixView& b, Run& run) {
       for (std::int64_t i = 0; i < p.cols(); ++i)
         x[i] = again && x[i] < lost_in_distances * p(0, i) * q(0, j)
                    ? 2 * std::asinh(half_distance_sinh(point(p, i), point(q, j)))
-                   : std::log1p(x[i] + std::sqrt(x[i] * (x[i] + 2)));
+                   : std::log1p(x[i] + std::sqrt(x[i]) * std::sqrt(x[i] + 2));
     }
   });
   return out;

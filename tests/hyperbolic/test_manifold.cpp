@@ -391,6 +391,54 @@ BOOST_AUTO_TEST_CASE(tiny_and_huge_tangents_give_finite_points) {
   }
 }
 
+// Out to the largest radius: at right angles cosh d = cosh^2 r, so that d = 2 r - ln 2, and opposite
+// the origin d = 2 r. The way there, by log, has that length, and exp goes it as far as it may.
+BOOST_AUTO_TEST_CASE(distances_stand_out_to_the_largest_radius) {
+  for (const double r : {17.0, 100.0, 177.0, 178.0, 200.0, 300.0, 349.0, 350.0})
+    for (const std::int64_t d : {2, 7}) {
+      std::vector<Point> points;
+      for (const auto& [axis, sign] : {std::pair{1, 1.0}, {1, -1.0}, {2, 1.0}}) {
+        Point p(static_cast<std::size_t>(d) + 1);
+        p[0] = std::cosh(r);
+        p[static_cast<std::size_t>(axis)] = sign * std::sinh(r);
+        points.push_back(p);
+      }
+      Run run;
+      const Matrix all = lorentz::distances(rows(points), rows(points), run);
+      const double right[3][3] = {{0, 2 * r, 2 * r - std::log(2)},
+                                  {2 * r, 0, 2 * r - std::log(2)},
+                                  {2 * r - std::log(2), 2 * r - std::log(2), 0}};
+      for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t j = 0; j < 3; ++j) {
+          BOOST_TEST(std::abs(all(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)) -
+                              right[i][j]) <= 1e-12 * r);
+          BOOST_TEST(std::abs(lorentz::distance(points[i], points[j]) - right[i][j]) <= 1e-12 * r);
+          Point v(points[i].size()), end(points[i].size());
+          lorentz::log(points[i], points[j], v);
+          for (const double x : v) BOOST_TEST(std::isfinite(x));
+          lorentz::exp(points[i], v, end);
+          BOOST_TEST(on_manifold(end));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_leaves_the_range_of_double_is_refused) {
+  const double r = 351;
+  const Point far{std::cosh(r), std::sinh(r), 0}, origin{1, 0, 0}, huge{1e200, 1e200, 1e200};
+  Point out(3);
+  Run run;
+  const auto refused = [](auto call) {
+    BOOST_CHECK_EXCEPTION(call(), Error,
+                          [](const Error& e) { return e.code() == Status::invalid_argument; });
+  };
+  refused([&] { lorentz::distance(far, origin); });
+  refused([&] { lorentz::distances(rows({origin, far}), rows({origin}), run); });
+  refused([&] { lorentz::inner(huge, huge); });
+  refused([&] { lorentz::norm(origin, Point{0, 1.5e308, 1.5e308}); });
+  const Point out_there{std::cosh(300.0), std::sinh(300.0), 0};
+  refused([&] { lorentz::project_tangent(out_there, huge, out); });
+}
+
 BOOST_AUTO_TEST_CASE(the_ball_is_open_even_where_double_ends) {
   for (const std::int64_t d : dimensions)
     for (const double r : {20.0, 30.0, 36.0, 40.0, 100.0, 290.0}) {

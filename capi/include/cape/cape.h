@@ -376,7 +376,8 @@ CAPE_API cape_status cape_embedding_nodes(double* generality_out, double* radius
 /* n_epochs x 5: epoch, loss, contrastive, ranking, generality. */
 CAPE_API cape_status cape_embedding_history(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
 
-/* Hyperbolic geometry on rows: points are rows, n x (d + 1) on the hyperboloid, n x d in the ball.
+/* Hyperbolic geometry on rows: points are rows, n x (d + 1) on the hyperboloid, at most 350 from the origin, n x d in
+ * the ball.
  * Binary functions work row by row on equal shapes; distances give all pairs (n_rows(a) x n_rows(b)). */
 CAPE_API cape_status cape_lorentz_distances(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* a, const cape_matrix_view* b);
 CAPE_API cape_status cape_lorentz_exp(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* v);
