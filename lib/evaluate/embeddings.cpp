@@ -78,7 +78,7 @@ EmbeddingMetrics compare_embedding(const Digraph& graph, const MatrixView& dista
   if (graph.edges().empty()) return {};
 
   const Matrix hops = undirected_distances(graph, std::numeric_limits<double>::infinity(), run);
-  const Matrix paths = best_path_strengths(strengths(graph), run);
+  const Matrix paths = best_path_lengths(strengths(graph), run);
   std::vector<std::int64_t> linked;
   for (std::int64_t i = 0; i < m; ++i)
     if (std::any_of(hops.column(i), hops.column(i) + m, [](double h) { return h == 1; }))
@@ -95,9 +95,9 @@ EmbeddingMetrics compare_embedding(const Digraph& graph, const MatrixView& dista
     double descendants = 0;
     for (const std::int64_t j : linked) {
       if (j < i && std::isfinite(hops(i, j))) near.add(hops(i, j), distances(i, j));
-      if (j == i || paths(i, j) == 0) continue;
+      if (j == i || std::isinf(paths(i, j))) continue;
       ++descendants;
-      strong.add(-std::log(paths(i, j)), distances(i, j));
+      strong.add(paths(i, j), distances(i, j));
     }
     specific.add(-descendants, radius[at(i)]);
   }

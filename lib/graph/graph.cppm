@@ -89,12 +89,19 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau, Run& run);
 std::vector<double> pagerank(const Digraph& graph, double restart, Run& run);
 
 /// Pairs (m, n, w) with n reachable from m in 1..hops directed steps, n != m, and w the largest
-/// product of |weights| over such paths (weights above 1 count as 1). Sorted by (from, to). O(M
-/// hops E) at worst. Error(invalid_argument) if hops < 1; Error(cancelled).
+/// product of |weights| over such paths (weights above 1 count as 1; not below the smallest normal
+/// number). Sorted by (from, to). O(M hops E) at worst. Error(invalid_argument) if hops < 1; Error(cancelled).
 std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops, Run& run);
 
-/// Largest product of min(|weight|, 1) over all directed paths, M x M; 0 where there is no path, 1
-/// on the diagonal. O(M (M + E) log M), parallel. Error(cancelled).
+/// Smallest sum of -ln |weight| over all directed paths, M x M: +inf where there is no path, 0 on the
+/// diagonal; negative where a product of weights is above 1. O(M (M + E) log M), parallel.
+/// Error(invalid_argument) for a weight above 1 on a cycle, which would be gone round for ever;
+/// Error(cancelled).
+Matrix best_path_lengths(const Digraph& graph, Run& run);
+
+/// Largest product of |weights| over all directed paths, M x M; 0 where there is no path and not
+/// below the smallest normal number where there is one, 1 on the diagonal. Cost and errors as
+/// above; Error(invalid_argument) for a product beyond the range of a double too.
 Matrix best_path_strengths(const Digraph& graph, Run& run);
 
 /// Shortest distances over the undirected graph when an edge costs hop_cost - ln min(|weight|, 1)

@@ -9,6 +9,7 @@ module;
 #include <numeric>
 #include <queue>
 #include <span>
+#include <tuple>
 #include <typeinfo>
 #include <unordered_set>
 #include <utility>
@@ -19,6 +20,8 @@ namespace cape {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+
+constexpr double smallest = std::numeric_limits<double>::min(); // what is there is not 0
 
 double strength(const Edge& e) { return std::min(std::fabs(e.weight), 1.0); }
 
@@ -33,25 +36,23 @@ std::vector<std::vector<Edge>> undirected_arcs(const Digraph& graph,
   return arcs;
 }
 
-// Dijkstra's algorithm for any order `better` of values and any `extend` of a value along an edge
-// that never makes it better. value[] holds the worst value everywhere and the best at the source.
-template <class Out, class Better, class Extend>
-void best_first(std::int64_t source, Out out, Better better, Extend extend, double* value) {
-  using Entry = std::pair<double, std::int64_t>;
-  const auto later = [&](const Entry& a, const Entry& b) {
-    return better(b.first, a.first) || (a.first == b.first && a.second > b.second);
-  };
-  std::priority_queue<Entry, std::vector<Entry>, decltype(later)> queue(later);
-  queue.emplace(value[source], source);
+// Dijkstra's algorithm. length[] holds infinity everywhere and 0 at the source. An edge that goes to
+// an earlier stage may have a negative cost, and none goes to a later one: stage by stage, no node
+// is left too soon.
+template <class Out, class Stage, class Cost>
+void shortest_from(std::int64_t source, Out out, Stage stage, Cost cost, double* length) {
+  using Entry = std::tuple<std::int64_t, double, std::int64_t>; // minus the stage, length, node
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  queue.emplace(-stage(source), 0.0, source);
   while (!queue.empty()) {
-    const auto [v, m] = queue.top();
+    const auto [turn, v, m] = queue.top();
     queue.pop();
-    if (better(value[m], v)) continue; // a better way was found after this entry
+    if (length[m] < v) continue; // a shorter way was found after this entry
     for (const Edge& e : out(m)) {
-      const double candidate = extend(v, e);
-      if (better(candidate, value[e.to])) {
-        value[e.to] = candidate;
-        queue.emplace(candidate, e.to);
+      const double candidate = v + cost(e);
+      if (candidate < length[e.to]) {
+        length[e.to] = candidate;
+        queue.emplace(-stage(e.to), candidate, e.to);
       }
     }
   }
@@ -106,7 +107,7 @@ std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops, Run& 
       for (const Edge& path : frontier)
         for (const Edge& e : graph.out(path.to)) {
           double& b = best[static_cast<std::size_t>(e.to)];
-          const double candidate = path.weight * strength(e);
+          const double candidate = std::max(path.weight * strength(e), smallest);
           if (candidate <= b) continue;
           if (b == 0) reached.push_back(e.to);
           b = candidate;
@@ -128,17 +129,43 @@ std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops, Run& 
   return pairs;
 }
 
-Matrix best_path_strengths(const Digraph& graph, Run& run) {
+Matrix best_path_lengths(const Digraph& graph, Run& run) {
   const std::int64_t nodes = graph.size();
-  Matrix strengths(nodes, nodes);
+  const std::vector<std::int64_t> component = strong_components(graph);
+  const auto stage = [&](std::int64_t node) { return component[static_cast<std::size_t>(node)]; };
+  for (const Edge& e : graph.edges())
+    if (std::fabs(e.weight) > 1 && stage(e.from) == stage(e.to))
+      throw Error(Status::invalid_argument,
+                  message("edge ", e.from, " -> ", e.to, " (weight ", e.weight,
+                          "; nodes counted from 0) lies on a cycle; weights on cycles must not be "
+                          "above 1, or a path that goes round is stronger each time"));
+  Matrix lengths(nodes, nodes);
   run.parallel_for(nodes, [&](std::int64_t m) {
-    std::vector<double> row(static_cast<std::size_t>(nodes));
-    row[static_cast<std::size_t>(m)] = 1;
-    best_first(
-        m, [&](std::int64_t k) { return graph.out(k); }, std::greater<>{},
-        [](double v, const Edge& e) { return v * strength(e); }, row.data());
-    for (std::int64_t n = 0; n < nodes; ++n) strengths(m, n) = row[static_cast<std::size_t>(n)];
+    std::vector<double> row(static_cast<std::size_t>(nodes), infinity);
+    row[static_cast<std::size_t>(m)] = 0;
+    shortest_from(
+        m, [&](std::int64_t k) { return graph.out(k); }, stage,
+        [](const Edge& e) { return -std::log(std::fabs(e.weight)); }, row.data());
+    for (std::int64_t n = 0; n < nodes; ++n) lengths(m, n) = row[static_cast<std::size_t>(n)];
   });
+  return lengths;
+}
+
+Matrix best_path_strengths(const Digraph& graph, Run& run) {
+  Matrix strengths = best_path_lengths(graph, run);
+  for (std::int64_t n = 0; n < graph.size(); ++n)
+    for (std::int64_t m = 0; m < graph.size(); ++m) {
+      double& s = strengths(m, n);
+      if (std::isinf(s)) {
+        s = 0;
+        continue;
+      }
+      s = std::max(std::exp(-s), smallest);
+      if (std::isinf(s))
+        throw Error(Status::invalid_argument,
+                    message("the strongest path ", m, " -> ", n, " (nodes counted from 0) is ",
+                            "beyond the range of a double; divide the weights by the largest"));
+    }
   return strengths;
 }
 
@@ -166,9 +193,10 @@ Matrix undirected_distances_from(const Digraph& graph, std::span<const std::int6
     double* column = distances.column(k);
     std::fill_n(column, nodes, infinity);
     column[m] = 0;
-    best_first(
+    shortest_from(
         m, [&](std::int64_t i) -> const auto& { return arcs[static_cast<std::size_t>(i)]; },
-        std::less<>{}, [](double v, const Edge& e) { return v + e.weight; }, column);
+        [](std::int64_t) { return std::int64_t{0}; }, [](const Edge& e) { return e.weight; },
+        column);
   });
   return distances;
 }

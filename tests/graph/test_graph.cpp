@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -411,7 +412,7 @@ BOOST_AUTO_TEST_SUITE(paths)
 BOOST_AUTO_TEST_CASE(best_paths_equal_enumeration) {
   Rng rng(8);
   for (int trial = 0; trial < 40; ++trial) {
-    const Digraph g = random_graph(7, trial % 2 ? 0.2 : 0.6, rng);
+    const Digraph g = cape::strengths(random_graph(7, trial % 2 ? 0.2 : 0.6, rng));
     const Matrix expected = best_by_enumeration(g, 7), strengths = best_path_strengths(g);
     for (std::int64_t m = 0; m < 7; ++m)
       for (std::int64_t n = 0; n < 7; ++n)
@@ -448,11 +449,66 @@ BOOST_AUTO_TEST_CASE(strengths_are_shares_of_the_largest_weight_above_one) {
   BOOST_TEST(cape::strengths(far).edges().size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(weights_above_one_count_as_one) {
+BOOST_AUTO_TEST_CASE(paths_of_weights_above_one_are_their_products) {
+  const Digraph two(3, {{0, 1, 2}, {1, 2, -0.4}});
+  BOOST_TEST(best_path_strengths(two)(0, 1) == 2.0, boost::test_tools::tolerance(1e-14));
+  BOOST_TEST(best_path_strengths(two)(0, 2) == 0.8, boost::test_tools::tolerance(1e-14));
+  BOOST_TEST(best_path_strengths(two)(2, 0) == 0.0);
+  // All paths of acyclic graphs by enumeration, and of graphs whose cycles have small weights.
+  Rng rng(18);
+  for (int trial = 0; trial < 60; ++trial) {
+    std::vector<Edge> edges;
+    for (std::int64_t i = 0; i < 9; ++i)
+      for (std::int64_t j = 0; j < 9; ++j) {
+        const bool within = i / 3 == j / 3;
+        if (i == j || i / 3 > j / 3 || rng.uniform() < 0.4) continue;
+        if (within && (trial % 2 == 0 ? i > j : false)) continue;
+        const double largest = within && trial % 2 == 1 ? 0.99 : 5;
+        edges.push_back({8 - i, 8 - j, rng.uniform(0.1, largest)});
+      }
+    const Digraph g(9, edges);
+    const Matrix s = best_path_strengths(g);
+    for (std::int64_t m = 0; m < 9; ++m) {
+      std::vector<double> best(9);
+      const std::function<void(std::int64_t, double, std::uint32_t)> go =
+          [&](std::int64_t node, double product, std::uint32_t seen) {
+            best[at(node)] = std::max(best[at(node)], product);
+            for (const Edge& e : g.out(node))
+              if (!(seen >> e.to & 1U)) go(e.to, product * e.weight, seen | 1U << e.to);
+          };
+      go(m, 1, 1U << m);
+      for (std::int64_t n = 0; n < 9; ++n)
+        BOOST_TEST(s(m, n) == best[at(n)], boost::test_tools::tolerance(1e-12));
+    }
+  }
+  const auto invalid = [](const cape::Error& e) {
+    return e.code() == cape::Status::invalid_argument;
+  };
+  BOOST_CHECK_EXCEPTION(best_path_strengths(Digraph(3, {{0, 1, 2}, {1, 0, 0.1}, {1, 2, 1}})),
+                        cape::Error, invalid);
+  BOOST_CHECK_EXCEPTION(best_path_strengths(Digraph(3, {{0, 1, 1e200}, {1, 2, 1e200}})),
+                        cape::Error, invalid);
+}
+
+BOOST_AUTO_TEST_CASE(paths_of_tiny_weights_do_not_vanish) {
+  std::vector<Edge> edges;
+  for (std::int64_t i = 1; i < 20; ++i) edges.push_back({i - 1, i, i % 2 ? 1e-300 : -1e-200});
+  const Digraph g(20, edges);
+  const Matrix s = best_path_strengths(g);
+  Run run;
+  const Matrix lengths = cape::best_path_lengths(g, run);
+  for (std::int64_t i = 0; i < 20; ++i)
+    for (std::int64_t j = 0; j < 20; ++j) {
+      BOOST_TEST((s(i, j) > 0) == (i <= j));
+      BOOST_TEST(std::isfinite(lengths(i, j)) == (i <= j));
+    }
+  BOOST_TEST(lengths(0, 19) == (10 * 300 + 9 * 200) * std::log(10.0),
+             boost::test_tools::tolerance(1e-13));
+  BOOST_TEST(k_hop_strengths(g, 19).size() == 190u);
+}
+
+BOOST_AUTO_TEST_CASE(weights_above_one_count_as_one_within_hops) {
   const Digraph g(3, {{0, 1, -5}, {1, 2, 0.5}});
-  BOOST_TEST(best_path_strengths(g)(0, 1) == 1.0);
-  BOOST_TEST(best_path_strengths(g)(0, 2) == 0.5);
-  BOOST_TEST(best_path_strengths(g)(2, 0) == 0.0);
   BOOST_TEST((k_hop_strengths(g, 2) == std::vector<Edge>{{0, 1, 1.0}, {0, 2, 0.5}, {1, 2, 0.5}}));
 }
 
@@ -541,7 +597,8 @@ BOOST_AUTO_TEST_CASE(long_computations_can_be_cancelled) {
   BOOST_CHECK_EXCEPTION(cape::undirected_distances(g, 0.5, run), cape::Error, cancelled);
   BOOST_CHECK_EXCEPTION(cape::pagerank(g, 0.15, run), cape::Error, cancelled);
   BOOST_CHECK_EXCEPTION(cape::k_hop_strengths(g, 2, run), cape::Error, cancelled);
-  BOOST_CHECK_EXCEPTION(cape::best_path_strengths(g, run), cape::Error, cancelled);
+  BOOST_CHECK_EXCEPTION(cape::best_path_strengths(cape::strengths(g), run), cape::Error,
+                        cancelled);
   BOOST_CHECK_EXCEPTION(cape::canonical_order(g, run), cape::Error, cancelled);
   const Digraph cycle(2, {{0, 1, 1}, {1, 0, 1}});
   BOOST_CHECK_EXCEPTION(cape::project_acyclic(cycle, 0, run), cape::Error, cancelled);

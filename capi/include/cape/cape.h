@@ -338,7 +338,9 @@ CAPE_API cape_status cape_acyclicity(double* h_out, double* gradient_out, int64_
                                      const cape_matrix_view* a, const char* constraint);
 /* Causal generality as a stationary probability (paper, eq_gregariousness). n = n_nodes. */
 CAPE_API cape_status cape_pagerank(double* out, int64_t n, const cape_dag* dag, double restart);
-/* Largest product of |weights| over directed paths: n_nodes x n_nodes. */
+/* Largest product of |weights| over directed paths: n_nodes x n_nodes; 0 where there is no path (and only
+ * there), 1 on the diagonal. CAPE_INVALID_ARGUMENT for a weight above 1 on a cycle, or a product beyond the
+ * range of a double. */
 CAPE_API cape_status cape_path_strengths(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
 
 /* -------------------------------------------------------------------- Step II: the embedding */
