@@ -63,8 +63,9 @@ EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, 
   run.poll();
   arma::mat energy = arma::exp(-distance / options_.temperature);
   energy.diag().zeros();
-  const arma::vec mass = arma::sum(energy, 1);
+  arma::vec mass = arma::sum(energy, 1);
   const arma::vec anchor = arma::sum(targets, 1); // 1, or 0 for a node that is no anchor
+  mass.elem(arma::find(anchor == 0)).ones();      // of a node alone it is 0
   EmbedEpoch terms;
   terms.contrastive =
       (arma::accu(targets % distance) / options_.temperature + arma::dot(anchor, arma::log(mass))) /

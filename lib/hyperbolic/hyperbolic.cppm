@@ -27,7 +27,8 @@ double inner(std::span<const double> p, std::span<const double> q);
 /// not looked at.
 double norm(std::span<const double> p, std::span<const double> v);
 /// Geodesic distance 2 asinh(sqrt(<p-q,p-q>_L) / 2), the difference written as a sum of positive
-/// terms: exact 0 at coincidence, relative precision at any radius.
+/// terms: exact 0 at coincidence, relative precision at any radius (differences of coordinates
+/// below 1e-154 count as none).
 double distance(std::span<const double> p, std::span<const double> q);
 /// Recompute p0 = sqrt(1 + |p~|^2), so that p is on the hyperboloid.
 void project(std::span<double> p);
@@ -55,7 +56,8 @@ Matrix distances(const MatrixView& a, const MatrixView& b, Run& run);
 /// outside the open ball and vectors that are not finite.
 namespace poincare {
 /// arcosh(1 + 2 |a-b|^2 / ((1-|a|^2)(1-|b|^2))) (paper, eq_pdistance), as
-/// 2 asinh(|a-b| / sqrt((1-|a|^2)(1-|b|^2))): no cancellation but that of 1-|a|.
+/// 2 asinh(|a-b| / sqrt((1-|a|^2)(1-|b|^2))): no cancellation but that of 1-|a| (differences of
+/// coordinates below 1e-154 count as none).
 double distance(std::span<const double> a, std::span<const double> b);
 /// To the hyperboloid: (1 + |e|^2, 2e) / (1 - |e|^2) (paper, supp_equivalence).
 void to_lorentz(std::span<const double> e, std::span<double> p);

@@ -12,13 +12,16 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr double tie = 1e-12; // of PageRanks
+
 // Differences of radii over it are finite.
 constexpr double smallest_temperature = 1e-9;
 
 // Radii that levels spread over at most: the longest path sets the margin along its edges.
 constexpr double longest_span = 4.0;
 
-// Where a node stands by falling PageRank, from -1/2 to 1/2; equal ones share their mean.
+// Where a node stands by falling PageRank, from -1/2 to 1/2; those that are equal but for rounding
+// share their mean.
 std::vector<double> ranks(const std::vector<double>& rank) {
   std::vector<std::size_t> order(rank.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -28,7 +31,7 @@ std::vector<double> ranks(const std::vector<double>& rank) {
   std::vector<double> out(rank.size());
   if (out.size() == 1) return out;
   for (std::size_t i = 0, j = 0; i < order.size(); i = j) {
-    while (j < order.size() && rank[order[j]] == rank[order[i]]) ++j;
+    while (j < order.size() && rank[order[j]] >= rank[order[i]] * (1 - tie)) ++j;
     for (std::size_t k = i; k < j; ++k)
       out[order[k]] = 0.5 * (static_cast<double>(i + j - 1) / last - 1);
   }

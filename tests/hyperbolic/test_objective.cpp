@@ -162,7 +162,7 @@ double naive_soft(const Digraph& graph, const Matrix& points, const EmbedOptions
     double before = 0; // how many are more general, and half of those that are as general
     for (std::int64_t j = 0; j < m; ++j) {
       const double p = pi[static_cast<std::size_t>(i)], q = pi[static_cast<std::size_t>(j)];
-      if (j != i) before += q > p ? 1 : q == p ? 0.5 : 0;
+      if (j != i) before += std::abs(p - q) <= 1e-12 * p ? 0.5 : q > p ? 1 : 0;
     }
     level[static_cast<std::size_t>(i)] =
         m > 1 ? o.level_spread * (before / static_cast<double>(m - 1) - 0.5) : 0;
@@ -280,6 +280,18 @@ BOOST_AUTO_TEST_CASE(the_soft_objective_is_its_formula) {
       const double expected = naive_soft(graph, points, o);
       BOOST_TEST(std::abs(loss_at(graph, points, o) - expected) <= 1e-12 * (1 + expected));
     }
+  // A node alone has neither distances nor an order.
+  for (const Space space : {Space::hyperbolic, Space::euclidean}) {
+    EmbedOptions alone = options_for(Objective::soft, 3);
+    alone.space = space;
+    Run run;
+    Matrix gradient;
+    const Matrix point = random_points(1, 3, 1, 1);
+    BOOST_TEST(embedding_loss(Digraph(1), point, alone, &gradient, run) ==
+                   alone.generality_weight * std::acosh(point(0, 0)),
+               boost::test_tools::tolerance(1e-12));
+    for (std::int64_t k = 0; k < 4; ++k) BOOST_TEST(std::isfinite(gradient(0, k)));
+  }
   // A path so long that the margin shrinks.
   std::vector<Edge> chain;
   for (std::int64_t i = 1; i < 250; ++i) chain.push_back({i - 1, i, 0.8});
