@@ -70,16 +70,26 @@ Clusters clusters(Labels labels) {
   return c;
 }
 
-// The items as columns, scaled to magnitudes of at most 1 so that no square overflows; the
-// silhouette does not change with the scale.
+// The items as columns, from the smallest value of each of their coordinates on and scaled to at
+// most 1, so that no square leaves the range of double; the silhouette changes with neither.
 Matrix scaled_items(const MatrixView& x) {
-  double largest = 0;
-  for (std::int64_t j = 0; j < x.cols; ++j)
-    for (std::int64_t i = 0; i < x.rows; ++i) largest = std::max(largest, std::fabs(x(i, j)));
   Matrix items(x.cols, x.rows);
-  if (largest == 0) return items;
+  double size = 0, largest = 0;
   for (std::int64_t j = 0; j < x.cols; ++j)
-    for (std::int64_t i = 0; i < x.rows; ++i) items(j, i) = x(i, j) / largest;
+    for (std::int64_t i = 0; i < x.rows; ++i) size = std::max(size, std::fabs(x(i, j)));
+  if (size == 0) return items;
+  const int power = -std::ilogb(size);
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int64_t i = 0; i < x.rows; ++i) least = std::min(least, std::scalbn(x(i, j), power));
+    for (std::int64_t i = 0; i < x.rows; ++i) {
+      items(j, i) = std::scalbn(x(i, j), power) - least;
+      largest = std::max(largest, items(j, i));
+    }
+  }
+  if (largest == 0) return items;
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    for (std::int64_t j = 0; j < x.cols; ++j) items(j, i) /= largest;
   return items;
 }
 

@@ -39,7 +39,7 @@ double spearman(std::span<const double> a, std::span<const double> b) {
     xx += (x[i] - mean) * (x[i] - mean);
     yy += (y[i] - mean) * (y[i] - mean);
   }
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+  return xx > 0 && yy > 0 ? std::clamp(xy / std::sqrt(xx * yy), -1.0, 1.0) : 0;
 }
 
 struct Pairs {
@@ -51,15 +51,20 @@ struct Pairs {
   double correlation() const { return spearman(in_graph, in_space); }
 };
 
-// Of the nodes other than m, nearest first, how early the neighbours of m come.
+// Of the nodes other than m, nearest first, how early the neighbours of m come; those at one
+// distance come together.
 double average_precision(std::int64_t m, const MatrixView& distances, const Matrix& hops,
                          const std::vector<std::int64_t>& nodes) {
   std::vector<std::int64_t> others;
   std::ranges::copy_if(nodes, std::back_inserter(others), [m](std::int64_t n) { return n != m; });
   std::ranges::sort(others, {}, [&](std::int64_t n) { return distances(m, n); });
   double found = 0, precision = 0;
-  for (std::size_t k = 0; k < others.size(); ++k)
-    if (hops(m, others[k]) == 1) precision += ++found / static_cast<double>(k + 1);
+  for (std::size_t i = 0, j = 0; i < others.size(); i = j) {
+    const double before = found;
+    for (; j < others.size() && distances(m, others[j]) == distances(m, others[i]); ++j)
+      found += hops(m, others[j]) == 1;
+    precision += (found - before) * found / static_cast<double>(j);
+  }
   return precision / found;
 }
 

@@ -49,7 +49,8 @@ struct EmbeddingMetrics {
   double strength = 0;       ///< str: Spearman(-ln best directed path, distance), pairs with a path
   double parents_closer = 0; ///< pc: edges whose cause has the smaller radius, of all
   double specificity = 0;    ///< desc: Spearman(-number of descendants, radius)
-  double precision = 0;      ///< MAP: mean average precision of neighbours by distance
+  double precision = 0;      ///< MAP: mean average precision of neighbours by distance, the nodes
+                             ///< at one distance as one step
 };
 /// distances is M x M, radius has M elements. All 0 for a graph without edges. Error(dim_mismatch)
 /// for other sizes, Error(invalid_argument) for what is not finite; Error(cancelled).

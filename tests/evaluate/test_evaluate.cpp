@@ -71,6 +71,43 @@ BOOST_AUTO_TEST_CASE(a_chain_on_a_line) {
       0);
 }
 
+// Nodes at one distance are one step, whatever their numbers: with all in one place a neighbour is
+// found at the share of neighbours among the others.
+BOOST_AUTO_TEST_CASE(equal_distances_are_one_step) {
+  std::vector<Edge> edges;
+  for (std::int64_t i = 1; i < 6; ++i) edges.push_back({0, i, 1});
+  const std::vector<double> radius(6, 1.0);
+  Run run;
+  for (const std::int64_t hub : {0, 3, 5}) {
+    std::vector<Edge> star = edges;
+    for (Edge& e : star) {
+      e.from = hub;
+      if (e.to == hub) e.to = 0;
+    }
+    const cape::EmbeddingMetrics m =
+        cape::compare_embedding(Digraph(6, star), Matrix(6, 6), radius, run);
+    BOOST_TEST(m.precision == (1 + 5 * 1.0 / 5) / 6, near);
+    BOOST_TEST(m.parents_closer == 0.0); // as near is not nearer
+    BOOST_TEST(m.distance == 0.0);
+  }
+}
+
+// However weak the edges: who is behind whom, and how far.
+BOOST_AUTO_TEST_CASE(paths_of_tiny_weights_count) {
+  std::vector<Edge> edges;
+  for (std::int64_t i = 1; i < 30; ++i) edges.push_back({i - 1, i, 1e-300});
+  Matrix d(30, 30);
+  std::vector<double> radius;
+  for (std::int64_t i = 0; i < 30; ++i) {
+    radius.push_back(static_cast<double>(i));
+    for (std::int64_t j = 0; j < 30; ++j) d(i, j) = std::abs(static_cast<double>(i - j));
+  }
+  Run run;
+  const cape::EmbeddingMetrics m = cape::compare_embedding(Digraph(30, edges), d, radius, run);
+  BOOST_TEST(m.strength == 1.0, near);
+  BOOST_TEST(m.specificity == 1.0, near);
+}
+
 BOOST_AUTO_TEST_CASE(bad_embeddings_are_refused) {
   const Digraph chain(2, {{0, 1, 1}});
   Run run;
@@ -317,11 +354,14 @@ BOOST_AUTO_TEST_CASE(silhouette_of_points_on_a_line_by_hand) {
 
 BOOST_AUTO_TEST_CASE(silhouette_does_not_depend_on_scale_layout_or_threads) {
   Rng rng(5);
-  Matrix x(60, 3), huge(60, 3);
+  Matrix x(60, 3), huge(60, 3), tiny(60, 3), beside(60, 4);
   for (std::int64_t i = 0; i < 60; ++i)
     for (std::int64_t j = 0; j < 3; ++j) {
       x(i, j) = rng.normal();
       huge(i, j) = x(i, j) * 0x1p1000; // squares overflow
+      tiny(i, j) = x(i, j) * 0x1p-1000; // and underflow
+      beside(i, j) = tiny(i, j);
+      beside(i, 3) = 1; // a column that says nothing
     }
   std::vector<double> by_row;
   for (std::int64_t i = 0; i < 60; ++i)
@@ -333,6 +373,12 @@ BOOST_AUTO_TEST_CASE(silhouette_does_not_depend_on_scale_layout_or_threads) {
   const cape::MatrixView rows{by_row.data(), 60, 3, 3, cape::Layout::row_major};
   BOOST_TEST(cape::silhouette(rows, labels, one) == s);
   BOOST_TEST(cape::silhouette(huge, labels, one) == s, near);
+  BOOST_TEST(cape::silhouette(tiny, labels, one) == s, near);
+  BOOST_TEST(cape::silhouette(beside, labels, one) == s, near);
+  const std::vector<double> ends{-1.7e308, -1.6e308, 1.6e308, 1.7e308}; // differences overflow
+  BOOST_TEST(cape::silhouette({ends.data(), 4, 1, 4}, Labels{0, 0, 1, 1}, one) ==
+                 (32.5 / 33.5 + 31.5 / 32.5) / 2,
+             near);
 }
 
 BOOST_AUTO_TEST_CASE(silhouette_of_equal_points_is_zero) {
