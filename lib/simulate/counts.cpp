@@ -26,6 +26,13 @@ std::vector<double> log_depths(std::int64_t cells, std::uint64_t seed) {
 void to_expected_counts(double* column, const std::vector<double>& depths, double mean) {
   const auto n = static_cast<double>(depths.size());
   double centre = 0, squares = 0, largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  // By a power of two, which costs no digit, to a size whose squares are in range: the column is
+  // standardised anyway.
+  double size = 0;
+  for (std::size_t i = 0; i < depths.size(); ++i) size = std::max(size, std::abs(column[i]));
+  if (size > 0)
+    for (std::size_t i = 0; i < depths.size(); ++i)
+      column[i] = std::scalbn(column[i], -std::ilogb(size));
   for (std::size_t i = 0; i < depths.size(); ++i) centre += column[i] / n;
   for (std::size_t i = 0; i < depths.size(); ++i)
     squares += (column[i] - centre) * (column[i] - centre) / n;

@@ -117,9 +117,9 @@ void check_bounded(std::int64_t node, const Matrix& x) {
     if (!std::isfinite(x(i, node)))
       throw Error(Status::unsupported,
                   message("the data grow beyond the range of a double at node ", node,
-                          " (counted from 0): every step of a quadratic mechanism squares them; "
-                          "use a graph with shorter paths, a smaller simulate.noise_scale, or "
-                          "another mechanism"));
+                          " (counted from 0): weights multiply along paths, and every step of a "
+                          "quadratic mechanism squares them; use a graph with shorter paths or "
+                          "smaller weights, a smaller simulate.noise_scale, or another mechanism"));
 }
 
 } // namespace

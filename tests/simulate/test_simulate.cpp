@@ -321,6 +321,21 @@ BOOST_AUTO_TEST_CASE(log_counts_rise_by_half_per_standard_deviation) {
   BOOST_TEST((low + high) / double(rows) == 10.0, boost::test_tools::tolerance(0.02));
 }
 
+// x is standardised: its scale says nothing, out to the ends of double.
+BOOST_AUTO_TEST_CASE(counts_do_not_depend_on_the_scale_of_x) {
+  cape::Rng rng(8);
+  Matrix x(300, 2);
+  for (std::int64_t i = 0; i < 300; ++i)
+    for (std::int64_t j = 0; j < 2; ++j) x(i, j) = rng.normal();
+  const cape::SparseMatrix counts = cape::simulate_counts(x, 10, 0.1, 2);
+  for (const int power : {-1000, -600, 3, 600, 1000}) {
+    Matrix scaled(300, 2);
+    for (std::int64_t i = 0; i < 300; ++i)
+      for (std::int64_t j = 0; j < 2; ++j) scaled(i, j) = std::scalbn(x(i, j), power);
+    BOOST_TEST(cape::simulate_counts(scaled, 10, 0.1, 2).values == counts.values);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_count_arguments_are_refused) {
   const Matrix x(3, 2);
   Matrix nan(3, 2);
