@@ -74,7 +74,8 @@ OptionFields fields(EmbedOptions& o) {
        .value = &o.rank_margin,
        .min = 0,
        .max = 10,
-       .doc = "Difference of radii along an edge below which the ranking term acts",
+       .doc = "Difference of radii along an edge below which the ranking term acts; on deep graphs "
+              "at most 4 over the edges of the longest path",
        .source = "docs/method.md, section 3"},
       {.name = "embed.rank_temperature",
        .value = &o.rank_temperature,

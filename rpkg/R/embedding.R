@@ -5,7 +5,8 @@
 #'   `from`, `to` and, if not all are 1, `weight`; factors name features without edges by their levels),
 #'   or a SelfHits as of [SingleCellExperiment::rowPair()]. Weights count by their absolute value; if
 #'   any is above 1 all are divided by the largest. Features without edges have no position: they are
-#'   put at the origin, with `NA` generality. Cycles are allowed, with a warning.
+#'   put at the origin, with `NA` generality. Along every edge that lies on no cycle the cause is put
+#'   nearer the origin than its effect; cycles are allowed, with a warning that counts the edges that are not in order.
 #' @param param a [HyperbolicParam()].
 #' @inheritParams cape_fit
 #' @param ... further arguments: `num.threads`, `verbose` and `checkpoint`, as of [cape_fit()].

@@ -81,9 +81,17 @@ test_that("causes are nearer the origin than their effects, and a brought graph 
     expect_equal(embedding@generality, 1 - sqrt(rowSums(embedding@poincare^2)))
     expect_equal(embedding@hyperboloid[, 1], sqrt(1 + rowSums(embedding@hyperboloid[, -1]^2)))
     expect_equal(sum(embedding@pagerank), 1)
+    # Deep graphs and weights of any scale too.
+    for (weight in c(1, 1e-300)) {
+        deep <- data.frame(from = paste0("n", 1:119), to = paste0("n", 2:120), weight = weight)
+        expect_warning(of_deep <- cape_embed_dag(deep, HyperbolicParam(dims = 16L), seed = 1), NA)
+        expect_true(all(of_deep@radius[deep$from] < of_deep@radius[deep$to]))
+        expect_identical(of_deep@info$n_out_of_order, 0)
+    }
     cycle <- chain
     cycle["d", "a"] <- 0.5
-    expect_warning(of_cycle <- cape_embed_dag(cycle, quick_embed(), seed = 1), "the graph has a cycle")
+    expect_warning(of_cycle <- cape_embed_dag(cycle, quick_embed(), seed = 1),
+        "the graph has a cycle: [1-4] of 4 edges .*4 edges lie on cycles.*cape_prune")
     expect_true(all(is.finite(cape_embedding(of_cycle))))
     expect_gte(of_cycle@info$n_out_of_order, 1)
     expect_output(print(of_cycle), "with a cause no nearer the origin than its effect")
