@@ -106,8 +106,8 @@ Matrix best_path_strengths(const Digraph& graph, Run& run);
 
 /// Shortest distances over the undirected graph when an edge costs hop_cost - ln min(|weight|, 1)
 /// (docs/method.md, section 3); +inf where not connected. An infinite hop_cost counts hops.
-/// M x M, symmetric. O(M (M + E) log M), parallel. Error(invalid_argument) unless hop_cost >= 0;
-/// Error(cancelled).
+/// M x M, symmetric. O(M (M + E) log M), parallel. Error(invalid_argument) unless hop_cost
+/// is in [0, 1e290] or infinite; Error(cancelled).
 Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run);
 
 /// The same distances from some nodes alone: M x sources. O(sources (M + E) log M), parallel. Error

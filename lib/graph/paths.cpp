@@ -61,10 +61,11 @@ void shortest_from(std::int64_t source, Out out, Stage stage, Cost cost, double*
 using Arcs = std::vector<std::vector<Edge>>;
 
 Arcs costly_arcs(const Digraph& graph, double hop_cost) {
-  if (!(hop_cost >= 0))
-    throw Error(
-        Status::invalid_argument,
-        message("hop_cost is ", hop_cost, "; it must not be negative (infinite counts hops)"));
+  constexpr double largest = 1e290; // sums along paths stay finite
+  if (!(hop_cost >= 0 && (hop_cost <= largest || std::isinf(hop_cost))))
+    throw Error(Status::invalid_argument,
+                message("hop_cost is ", hop_cost, "; it must lie in [0, ", largest,
+                        "], or be infinite, which counts hops"));
   return undirected_arcs(graph, [hop_cost](const Edge& e) {
     return std::isinf(hop_cost) ? 1.0 : hop_cost - std::log(strength(e));
   });

@@ -610,6 +610,11 @@ BOOST_AUTO_TEST_CASE(bad_hops_and_costs_are_refused) {
   BOOST_CHECK_EXCEPTION(cape::undirected_distances(Digraph(2), -1, run), cape::Error, invalid);
   BOOST_CHECK_EXCEPTION(cape::undirected_distances(Digraph(2), std::nan(""), run), cape::Error,
                         invalid);
+  // Lengths that would leave the range of double: nodes would pass for unconnected.
+  BOOST_CHECK_EXCEPTION(cape::undirected_distances(Digraph(2), 1e308, run), cape::Error, invalid);
+  std::vector<Edge> chain;
+  for (std::int64_t i = 1; i < 50; ++i) chain.push_back({i - 1, i, 1e-300});
+  BOOST_TEST(std::isfinite(cape::undirected_distances(Digraph(50, chain), 1e290, run)(0, 49)));
 }
 
 BOOST_AUTO_TEST_CASE(graphs_without_nodes_have_no_paths) {
