@@ -21,6 +21,10 @@ scan_sparse <- function(state, i, x, n_cells) {
     .Call(`_capeOmics_scan_sparse`, state, i, x, n_cells)
 }
 
+scan_variance <- function(state) {
+    .Call(`_capeOmics_scan_variance`, state)
+}
+
 cell_sums_dense <- function(block) {
     .Call(`_capeOmics_cell_sums_dense`, block)
 }

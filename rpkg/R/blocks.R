@@ -90,12 +90,11 @@ scan_rows <- function(x, rows = NULL, factors = NULL) {
             scan_dense(state, block)
         }
     }
-    colnames(state) <- c("n", "sum", "sum_squares", "min", "max", "missing", "infinite", "fractional")
-    state <- as.data.frame(state)
-    n <- state$n
-    state$variance <- ifelse(n > 1 & state$max > state$min,
-        pmax(0, (state$sum_squares - state$sum^2 / n) / (n - 1)), 0)
-    state$varies <- n > 1 & state$max > state$min
+    variance <- scan_variance(state)
+    state <- as.data.frame(state[, 1:6, drop = FALSE])
+    names(state) <- c("n", "min", "max", "missing", "infinite", "fractional")
+    state$variance <- variance
+    state$varies <- state$n > 1 & state$max > state$min
     state
 }
 

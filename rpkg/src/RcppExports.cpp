@@ -78,6 +78,16 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// scan_variance
+Rcpp::NumericVector scan_variance(const arma::mat& state);
+RcppExport SEXP _capeOmics_scan_variance(SEXP stateSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const arma::mat& >::type state(stateSEXP);
+    rcpp_result_gen = Rcpp::wrap(scan_variance(state));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cell_sums_dense
 Rcpp::NumericVector cell_sums_dense(const arma::mat& block);
 RcppExport SEXP _capeOmics_cell_sums_dense(SEXP blockSEXP) {
@@ -452,6 +462,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_scan_new", (DL_FUNC) &_capeOmics_scan_new, 1},
     {"_capeOmics_scan_dense", (DL_FUNC) &_capeOmics_scan_dense, 2},
     {"_capeOmics_scan_sparse", (DL_FUNC) &_capeOmics_scan_sparse, 4},
+    {"_capeOmics_scan_variance", (DL_FUNC) &_capeOmics_scan_variance, 1},
     {"_capeOmics_cell_sums_dense", (DL_FUNC) &_capeOmics_cell_sums_dense, 1},
     {"_capeOmics_cell_sums_sparse", (DL_FUNC) &_capeOmics_cell_sums_sparse, 2},
     {"_capeOmics_core_build", (DL_FUNC) &_capeOmics_core_build, 0},

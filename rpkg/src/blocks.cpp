@@ -1,5 +1,7 @@
 // One pass over blocks of cells of an assay (features x cells). Sums run over the cells in order and
-// a zero changes none of them, so dense, sparse and block-wise passes give the same bits.
+// a zero changes none of them, so dense, sparse and block-wise passes give the same bits. Sums and
+// sums of squares carry their rounding errors along (106 bits), so that the variance of values far
+// from 0 survives their difference.
 #include "glue.hpp"
 
 #include <cmath>
@@ -8,7 +10,46 @@
 namespace {
 
 // Columns of the state of a pass, one row a feature.
-enum { count, sum, sum_squares, smallest, largest, missing, infinite, fractional, n_columns };
+enum {
+  count,
+  smallest,
+  largest,
+  missing,
+  infinite,
+  fractional,
+  sum,
+  sum_error,
+  squares,
+  squares_error,
+  n_columns
+};
+
+// A number as the sum of two doubles, the second a rounding error of the first.
+struct Pair {
+  double high, low;
+};
+
+Pair two_sum(double a, double b) {
+  const double s = a + b, t = s - a;
+  return {s, (a - (s - t)) + (b - t)};
+}
+
+Pair product(double a, double b) {
+  const double p = a * b;
+  return {p, std::fma(a, b, -p)};
+}
+
+Pair plus(Pair a, Pair b) {
+  const Pair high = two_sum(a.high, b.high), low = two_sum(a.low, b.low);
+  const Pair first = two_sum(high.high, high.low + low.high);
+  return two_sum(first.high, first.low + low.low);
+}
+
+void add_to(arma::mat &state, arma::uword feature, int column, Pair value) {
+  const Pair total = plus({state(feature, column), state(feature, column + 1)}, value);
+  state(feature, column) = total.high;
+  state(feature, column + 1) = total.low;
+}
 
 void add(arma::mat &state, arma::uword feature, double value) {
   if (std::isnan(value)) {
@@ -20,8 +61,8 @@ void add(arma::mat &state, arma::uword feature, double value) {
     return;
   }
   state(feature, count) += 1;
-  state(feature, sum) += value;
-  state(feature, sum_squares) += value * value;
+  add_to(state, feature, sum, {value, 0});
+  add_to(state, feature, squares, product(value, value));
   state(feature, smallest) = std::min(state(feature, smallest), value);
   state(feature, largest) = std::max(state(feature, largest), value);
   if (value != std::floor(value))
@@ -62,6 +103,26 @@ arma::mat scan_sparse(arma::mat state, const Rcpp::IntegerVector &i, const Rcpp:
       state(f, largest) = std::max(state(f, largest), 0.0);
     }
   return state;
+}
+
+// The variances: (n Q - S^2) / (n (n - 1)), where S is the sum of the values and Q that of their squares.
+// [[Rcpp::export(rng = false)]]
+Rcpp::NumericVector scan_variance(const arma::mat &state) {
+  Rcpp::NumericVector out(state.n_rows);
+  for (arma::uword f = 0; f < state.n_rows; ++f) {
+    const double n = state(f, count);
+    if (n < 2 || !(state(f, largest) > state(f, smallest)))
+      continue;
+    const double high = state(f, sum), low = state(f, sum_error);
+    Pair nq = product(n, state(f, squares));
+    nq = plus(nq, {n * state(f, squares_error), 0});
+    const Pair s2 = plus(product(high, high), {2 * high * low, 0});
+    const double difference = plus(nq, {-s2.high, -s2.low}).high;
+    // Squares that no double holds are the largest variance there is.
+    out[f] = std::isfinite(difference) ? std::max(0.0, difference / n / (n - 1))
+                                       : std::numeric_limits<double>::infinity();
+  }
+  return out;
 }
 
 // Sums of the cells, NaN left out, in the order of the features.

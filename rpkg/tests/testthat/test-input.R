@@ -191,3 +191,50 @@ test_that("of more than 500 features the 500 most variable are taken, and a mess
     expect_length(table_of(x, subset.row = 1:510)$rows, 510)
     expect_identical(suppressMessages(table_of(as(x, "CsparseMatrix"))$rows), input$rows)
 })
+
+variances <- function(x) capeOmics:::scan_rows(capeOmics:::standard_form(x, "x"))$variance
+
+test_that("A10: variances are those of base R, however far from 0 and however small the values are", {
+    set.seed(3)
+    noise <- matrix(rnorm(20 * 40), 20, 40) * rep(c(1, 0.1), 10)
+    for (offset in c(0, 1, -1e6, 1e8, 1e12)) {
+        x <- noise + offset
+        expect_equal(variances(x), apply(x, 1, var), tolerance = 1e-6, info = offset)
+    }
+    for (unit in c(1e-140, 1e-30, 1e30, 1e140)) {
+        expect_equal(variances(noise * unit) / unit^2, apply(noise, 1, var), info = unit)
+    }
+    holes <- noise + 1e8
+    holes[cbind(1:20, 1:20)] <- NA
+    expect_equal(variances(holes), apply(holes, 1, var, na.rm = TRUE), tolerance = 1e-6)
+    expect_identical(variances(matrix(1e8 + 0.1, 2, 40)), c(0, 0))
+    # Values whose squares no double holds have the largest variance, none is NaN.
+    expect_identical(variances(rbind(noise[1, ] * 1e200, noise[1, ]))[1], Inf)
+})
+
+test_that("A10: the variance does not depend on how the assay is stored or cut", {
+    old <- DelayedArray::getAutoBlockSize()
+    on.exit(suppressMessages(DelayedArray::setAutoBlockSize(old)))
+    set.seed(4)
+    x <- matrix(rnorm(15 * 30, 1e9), 15, 30)
+    x[sample(length(x), 200)] <- 0
+    expect_equal(variances(x), apply(x, 1, var))
+    expect_identical(variances(as(x, "CsparseMatrix")), variances(x))
+    for (bytes in c(8 * 15, 8 * 15 * 7, 1e8)) {
+        suppressMessages(DelayedArray::setAutoBlockSize(bytes))
+        expect_identical(variances(DelayedArray::DelayedArray(x)), variances(x))
+    }
+})
+
+test_that("A10: features are chosen by variance at an offset of 1e8, in the fit and in cape_preprocess()", {
+    set.seed(5)
+    sd <- rep(c(1, 1, 0.1, 1, 1, 1), 100)
+    x <- 1e8 + matrix(rnorm(600 * 20), 600, 20) * sd
+    rownames(x) <- paste0("g", 1:600)
+    expect_identical(suppressMessages(table_of(x))$rows, which(sd == 1))
+    expect_identical(suppressMessages(table_of(as(x, "CsparseMatrix")))$rows, which(sd == 1))
+    counts <- round(exp(10 + matrix(rnorm(60 * 20), 60, 20) * rep(c(0.3, 3e-3), 30)))
+    kept <- cape_preprocess(counts, min.features = 0, n.hvgs = 30)
+    logs <- log1p(t(t(counts) / colSums(counts)) * 1e4)
+    expect_equal(unname(as.matrix(kept)), logs[sort(order(-apply(logs, 1, var))[1:30]), ])
+})
