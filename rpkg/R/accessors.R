@@ -1,7 +1,9 @@
 #' What a run found
 #'
 #' Accessors for a [CapeFit-class], for a SingleCellExperiment from [cape_fit()] and, where it makes
-#' sense, for a [CapeDag-class] or [CapeEmbedding-class].
+#' sense, for a [CapeDag-class] or [CapeEmbedding-class]. Of an experiment whose rows were chosen, doubled or
+#' reordered after the fit they give the features that it still has, once each, in the order of its rows and
+#' under the names that they had in the fit: the column `feature` of `rowData(x)[[name]]` travels with the rows.
 #'
 #' @param x one of these objects.
 #' @param name under which [cape_fit()] stored the result.
@@ -57,25 +59,85 @@ cape_result <- function(x, name = "CAPE") {
             ": run cape_fit() first"
         })
     }
+    others <- Filter(function(other) !identical(other, fit), unname(stored[names(stored) == name]))
+    if (length(others) > 0L) {
+        cape_error("'x' was bound together from objects with different results ", quoted(name),
+            "; ask the objects themselves")
+    }
+    fit_at(fit, stored_rows(x, fit, name))
+}
+
+# The row of every feature of the fit that x still has, in the order of x, by name of the feature. Rows that
+# were doubled count once.
+stored_rows <- function(x, fit, name) {
+    table <- SummarizedExperiment::rowData(x)[[name]]
+    if (is(table, "DataFrame") && !is.null(table$feature)) {
+        feature <- table$feature
+    } else if (!is.null(rownames(x))) {
+        feature <- rownames(x)
+    } else {
+        cape_error("'x' does not tell which of its rows are the features of result ", quoted(name),
+            ": rowData(x)[[", quoted(name), "]] and the row names are gone")
+    }
+    rows <- which(feature %in% fit@dag@features & !duplicated(feature))
+    stats::setNames(rows, feature[rows])
+}
+
+# A fit restricted to some of its features; `rows` are named by them.
+fit_at <- function(fit, rows) {
+    features <- fit@dag@features
+    at <- match(names(rows), features)
+    if (!identical(at, seq_along(features))) {
+        fit@dag <- dag_at(fit@dag, at)
+        fit@embedding <- embedding_at(fit@embedding, at)
+        fit@angles <- fit@angles[at, , drop = FALSE]
+    }
+    fit@rows <- unname(rows)
     fit
+}
+
+dag_at <- function(dag, at) {
+    for (name in c("adjacency", "weights", "sign", "statistic")) {
+        if (length(slot(dag, name)) > 0L) {
+            slot(dag, name) <- slot(dag, name)[at, at, drop = FALSE]
+        }
+    }
+    if (nrow(dag@scaling) > 0L) {
+        dag@scaling <- dag@scaling[at, , drop = FALSE]
+    }
+    dag@features <- dag@features[at]
+    dag@order <- dag@order[dag@order %in% dag@features]
+    dag@constant <- dag@constant[dag@constant %in% dag@features]
+    dag
+}
+
+embedding_at <- function(embedding, at) {
+    embedding@features <- embedding@features[at]
+    for (name in c("hyperboloid", "poincare")) {
+        slot(embedding, name) <- slot(embedding, name)[at, , drop = FALSE]
+    }
+    for (name in c("generality", "radius", "pagerank")) {
+        slot(embedding, name) <- slot(embedding, name)[at]
+    }
+    embedding
 }
 
 #' @rdname accessors
 #' @export
-cape_dag <- function(x) if (is(x, "CapeDag")) x else cape_result(x)@dag
+cape_dag <- function(x, name = "CAPE") if (is(x, "CapeDag")) x else cape_result(x, name)@dag
 
 #' @rdname accessors
 #' @export
-cape_weights <- function(x, sparse = TRUE, pruned = TRUE) {
-    dag <- cape_dag(x)
+cape_weights <- function(x, sparse = TRUE, pruned = TRUE, name = "CAPE") {
+    dag <- cape_dag(x, name)
     weights <- if (check_flag(pruned, "pruned")) dag@adjacency else dag@weights
     if (check_flag(sparse, "sparse")) weights else as.matrix(weights)
 }
 
 #' @rdname accessors
 #' @export
-cape_edges <- function(x) {
-    dag <- cape_dag(x)
+cape_edges <- function(x, name = "CAPE") {
+    dag <- cape_dag(x, name)
     edges <- edge_table(dag)
     table <- S4Vectors::DataFrame(from = dag@features[edges$from], to = dag@features[edges$to],
         weight = edges$weight, sign = edges$sign)
@@ -88,37 +150,37 @@ cape_edges <- function(x) {
 
 #' @rdname accessors
 #' @export
-cape_embedding <- function(x, type = c("poincare", "hyperboloid")) {
+cape_embedding <- function(x, type = c("poincare", "hyperboloid"), name = "CAPE") {
     type <- one_of(type, c("poincare", "hyperboloid"), "type")
-    slot(the_embedding(x), type)
+    slot(the_embedding(x, name), type)
 }
 
 #' @rdname accessors
 #' @export
-cape_generality <- function(x) the_embedding(x)@generality
+cape_generality <- function(x, name = "CAPE") the_embedding(x, name)@generality
 
 #' @rdname accessors
 #' @export
-cape_history <- function(x, step = c("dag", "embedding")) {
+cape_history <- function(x, step = c("dag", "embedding"), name = "CAPE") {
     if (is(x, "CapeEmbedding")) {
         return(x@history)
     }
     if (one_of(step, c("dag", "embedding"), "step") == "dag") {
-        cape_dag(x)@history
+        cape_dag(x, name)@history
     } else {
-        the_embedding(x)@history
+        the_embedding(x, name)@history
     }
 }
 
 #' @rdname accessors
 #' @export
-cape_params <- function(x) {
-    fit <- cape_result(x)
+cape_params <- function(x, name = "CAPE") {
+    fit <- cape_result(x, name)
     list(dag = fit@dag@param, embed = fit@embedding@param, rotary = fit@rotary)
 }
 
-the_embedding <- function(x) {
-    if (is(x, "CapeEmbedding")) x else cape_result(x)@embedding
+the_embedding <- function(x, name = "CAPE") {
+    if (is(x, "CapeEmbedding")) x else cape_result(x, name)@embedding
 }
 
 # The edges by number of their ends, sorted by cause and effect.

@@ -1,27 +1,69 @@
 # Assays, features x cells, are looked at in blocks of cells, so that a file-backed one is never whole
 # in memory. What a pass computes does not depend on how the assay is stored or cut.
 
+# What is taken, and for classes of other packages the way to it.
 check_table <- function(x, what) {
-    if (length(dim(x)) != 2L) {
-        cape_error(what, " is ", one_line(x), "; it must be a matrix (features x cells), ",
-            "a SummarizedExperiment or a SingleCellExperiment")
+    if (is(x, "Seurat") || is(x, "MultiAssayExperiment") || inherits(x, c("DGEList", "EList", "ExpressionSet",
+        "cell_data_set", "AnnDataR6", "anndata._core.anndata.AnnData", "dist")) || length(dim(x)) != 2L) {
+        not_a_table(x, what)
     }
 }
 
+not_a_table <- function(x, what) {
+    way <- c(
+        Seurat = "make it one with as.SingleCellExperiment() of Seurat",
+        Assay = "take its counts, as in GetAssayData(x, layer = \"counts\")",
+        Assay5 = "take its counts, as in GetAssayData(x, layer = \"counts\")",
+        ExpressionSet = "make it one with as(x, \"SummarizedExperiment\")",
+        DGEList = "take x$counts with assay.type = \"counts\"",
+        EList = "take x$E",
+        MultiAssayExperiment = "take one of its experiments, as in x[[1]]",
+        dist = "distances are not measurements")
+    way <- way[intersect(class(x), names(way))][1L]
+    cape_error(what, " is ", one_line(x), "; it must be a matrix (features x cells), a data frame of numbers, ",
+        "a SummarizedExperiment or a SingleCellExperiment", if (!is.na(way)) paste0(": ", way))
+}
+
+# Numbers, and not something that is stored as numbers: factors, dates, the bits of an integer64.
+are_numbers <- function(x) {
+    (is.numeric(x) || is.logical(x)) && !inherits(x, "integer64")
+}
+
+# The matrix of a data frame, tibble, data.table or DataFrame.
+frame_matrix <- function(x, what) {
+    columns <- lapply(x, function(column) if (is(column, "Rle")) as.vector(column) else column)
+    bad <- !vapply(columns, are_numbers, NA)
+    if (any(bad)) {
+        kinds <- vapply(columns[bad], function(column) class(column)[1L], "")
+        cape_error(what, " has columns that are not numeric: ",
+            some_of(paste0(quoted(names(columns)[bad]), " (", kinds, ")")),
+            if (any(kinds == "integer64")) "; make them numbers with as.numeric()",
+            if (which(bad)[1L] == 1L && sum(bad) == 1L) "; names of features belong into the row names")
+    }
+    names <- rownames(x)
+    if (all(vapply(columns, function(column) length(dim(column)), 0L) == 0L)) {
+        x <- matrix(as.double(unlist(columns, use.names = FALSE)), nrow(x), length(columns),
+            dimnames = list(NULL, names(columns)))
+    } else {
+        x <- as.matrix(as.data.frame(x))
+    }
+    rownames(x) <- names
+    x
+}
+
+is_frame <- function(x) is.data.frame(x) || is(x, "DataFrame")
+
 # A double matrix, a dgCMatrix, or a DelayedMatrix.
 standard_form <- function(x, what) {
-    if (is.data.frame(x)) {
-        numeric <- vapply(x, function(column) is.numeric(column) || is.logical(column), NA)
-        if (!all(numeric)) {
-            cape_error(what, " has columns that are not numeric: ",
-                some_of(quoted(names(x)[!numeric])))
-        }
-        x <- as.matrix(x)
+    if (is_frame(x)) {
+        x <- frame_matrix(x, what)
     }
     if (is.matrix(x)) {
-        if (!is.numeric(x) && !is.logical(x)) {
-            cape_error(what, " is ", typeof(x), "; it must be numeric")
+        if (!are_numbers(x)) {
+            cape_error(what, " is ", if (is.object(x)) paste0(class(x)[1L]) else typeof(x),
+                "; it must be numeric")
         }
+        x <- unclass(x)
         storage.mode(x) <- "double"
         return(x)
     }
@@ -33,10 +75,11 @@ standard_form <- function(x, what) {
     }
     check_table(x, what)
     if (!is(x, "DelayedMatrix")) {
-        x <- DelayedArray::DelayedArray(x)
+        x <- tryCatch(DelayedArray::DelayedArray(x), error = function(e) not_a_table(x, what))
     }
-    if (!BiocGenerics::type(x) %in% c("double", "integer", "logical")) {
-        cape_error(what, " is ", BiocGenerics::type(x), "; it must be numeric")
+    type <- tryCatch(BiocGenerics::type(x), error = function(e) not_a_table(x@seed, what))
+    if (!type %in% c("double", "integer", "logical")) {
+        cape_error(what, " is ", type, "; it must be numeric")
     }
     x
 }

@@ -21,7 +21,8 @@
 #' @param subset.row names, numbers or flags of the features to use.
 #' @param dag,embed,rotary settings of the three steps: [DagParam()], [HyperbolicParam()],
 #'   [RotaryParam()].
-#' @param name under which the result is stored in `x`.
+#' @param name under which the result is stored in `x`. It replaces an older result of that name; anything else
+#'   that `x` has there is an error before the work.
 #' @param seed a whole number. The same seed gives the same result, to the bit, on any number of
 #'   threads. `NULL` draws it from R's random numbers, so that [set.seed()] works; with a seed R's
 #'   random numbers are left alone.
@@ -41,8 +42,9 @@
 #' @return `cape_calculate()`: a [CapeFit-class]. `cape_fit()`: `x` (a matrix is wrapped in a
 #' SingleCellExperiment first) with
 #' * `rowPair(x, name)`: the edges, from the cause to the effect, with `weight` and `sign`;
-#' * `rowData(x)[[name]]`: a DataFrame with `selected`, `generality`, `radius`, `pagerank` and
-#'   `poincare` (a matrix) of every feature, `NA` where it was not used;
+#' * `rowData(x)[[name]]`: a DataFrame with `selected`, `feature`, `generality`, `radius`, `pagerank` and
+#'   `poincare` (a matrix) of every feature, `NA` where it was not used. It
+#'   travels with the rows: when they are chosen, doubled, reordered or renamed, the accessors follow;
 #' * `metadata(x)[[name]]`: the [CapeFit-class], which the accessors find.
 #' @seealso [cape_result()], [cape_edges()], [cape_generality()], [cape_embedding()],
 #'   [cape_plot_dag()], [cape_attend()]
@@ -60,7 +62,7 @@ cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
     check_string(name, "name")
     # Before the work: a result that cannot be stored would be lost.
     experiment <- as_experiment(x, assay.type)
-    SummarizedExperiment::rowData(experiment)[[name]] <- NULL
+    check_free(experiment, name)
     fit <- cape_calculate(x, assay.type = assay.type, subset.row = subset.row, dag = dag,
         embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose,
         knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights,
@@ -130,12 +132,28 @@ as_experiment <- function(x, assay.type) {
         return(as(x, "SingleCellExperiment"))
     }
     check_table(x, "'x'")
-    if (is.data.frame(x)) {
-        x <- as.matrix(x)
+    if (is_frame(x) || !(is.matrix(x) || is(x, "Matrix") || is(x, "DelayedMatrix"))) {
+        x <- standard_form(x, "'x'")
     }
+    dimnames(x) <- lapply(dimnames(x), function(names) if (is.null(names)) NULL else as.vector(names))
     assays <- list(x)
     names(assays) <- if (is.null(assay.type)) "values" else assay.type
     SingleCellExperiment::SingleCellExperiment(assays)
+}
+
+# A result may replace an older one, but nothing that is the user's own.
+check_free <- function(x, name) {
+    stored <- S4Vectors::metadata(x)
+    refit <- is(stored[[name]], "CapeFit")
+    table <- SummarizedExperiment::rowData(x)[[name]]
+    taken <- c(
+        if (!is.null(table) && !(refit && is(table, "DataFrame") && "selected" %in% names(table))) "rowData(x)",
+        if (!refit && name %in% SingleCellExperiment::rowPairNames(x)) "rowPairs(x)",
+        if (!refit && name %in% names(stored)) "metadata(x)")
+    if (length(taken) > 0L) {
+        cape_error(some_of(taken), " already has ", quoted(name), ", which is not a result of cape_fit(); ",
+            "give the result another 'name'")
+    }
 }
 
 # Edges become a rowPair, per-feature results a nested DataFrame, the fit itself metadata.
@@ -154,7 +172,9 @@ store_fit <- function(x, fit, name) {
     points <- fit@embedding@poincare
     ball <- matrix(NA_real_, n, ncol(points), dimnames = list(NULL, colnames(points)))
     ball[rows, ] <- points
-    table <- S4Vectors::DataFrame(selected = seq_len(n) %in% rows,
+    feature <- rep(NA_character_, n) # says which row is which, wherever the row goes
+    feature[rows] <- fit@dag@features
+    table <- S4Vectors::DataFrame(selected = seq_len(n) %in% rows, feature = feature,
         generality = spread(fit@embedding@generality), radius = spread(fit@embedding@radius),
         pagerank = spread(fit@embedding@pagerank))
     table$poincare <- ball

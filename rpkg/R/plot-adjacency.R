@@ -6,14 +6,15 @@
 #'
 #' @param x the estimate, as for [cape_compare()].
 #' @param true the true graph, or `NULL`.
+#' @param name under which [cape_fit()] stored the result `x`.
 #' @return A ggplot.
 #' @examples
 #' truth <- cape_simulate_dag(8, seed = 1)
 #' x <- cape_simulate_data(truth, 300, mechanism = "linear", seed = 2)
 #' cape_plot_adjacency(cape_learn_dag(x, DagParam(sem = "linear"), seed = 3), truth)
 #' @export
-cape_plot_adjacency <- function(x, true = NULL) {
-    estimate <- as_dag(x, "x")
+cape_plot_adjacency <- function(x, true = NULL, name = "CAPE") {
+    estimate <- if (is(x, "SummarizedExperiment")) cape_dag(x, name) else as_dag(x, "x")
     truth <- if (is.null(true)) NULL else as_dag(true, "true")
     if (!is.null(truth) && !setequal(truth@features, estimate@features)) {
         cape_error("'x' and 'true' have different features")

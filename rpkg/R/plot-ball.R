@@ -15,18 +15,18 @@
 #' cape_plot_ball(cape_embed_dag(truth, HyperbolicParam(dims = 3L), seed = 1), truth)
 #' @export
 cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour.by = NULL, azimuth = 30,
-                           elevation = 20, interactive = FALSE) {
-    embedding <- the_embedding(x)
+                           elevation = 20, interactive = FALSE, name = "CAPE") {
+    embedding <- the_embedding(x, name)
     check_number(max.edges, "max.edges", 0, integer = TRUE)
     check_number(labels, "labels", 0, integer = TRUE)
     check_number(azimuth, "azimuth")
     check_number(elevation, "elevation")
-    dag <- graph_of(x, dag)
+    dag <- graph_of(x, dag, name)
     edges <- if (is.null(dag)) NULL else as.data.frame(cape_edges(dag))
     linked <- if (NROW(edges) > 0L) embedding@features %in% c(edges$from, edges$to)
         else rep(TRUE, length(embedding@features))
     ball <- flatten(embedding@poincare, linked, 3L)
-    colour <- point_colour(x, embedding, colour.by)
+    colour <- point_colour(x, embedding, colour.by, name)
     shown <- utils::head(edges, max.edges)
     paths <- ball_paths(shown, ball, embedding@features)
     reach <- max(0.05, sqrt(rowSums(ball^2)))
@@ -147,13 +147,13 @@ turning_ball <- function(ball, rim, features, colour, paths) {
     points <- function(chosen, ...) {
         plotly::add_trace(plot, x = ball[chosen, 1L], y = ball[chosen, 2L], z = ball[chosen, 3L],
             type = "scatter3d", mode = "markers", hoverinfo = "text",
-            text = paste0(features, "<br>", colour$title, ": ", format(colour$values, digits = 3L))[chosen], ...)
+            text = paste0(as_html(features), "<br>", as_html(colour$title), ": ", format(colour$values, digits = 3L))[chosen], ...)
     }
     if (is.numeric(colour$values)) {
         plot <- points(seq_along(features), showlegend = FALSE, marker = list(size = 4, color = colour$values,
             colorscale = "Viridis", showscale = TRUE, colorbar = list(title = colour$title, len = 0.5)))
     } else {
-        shades <- grDevices::hcl.colors(nlevels(colour$values), "Dark 3")
+        shades <- unname(group_colours(nlevels(colour$values)))
         for (k in seq_len(nlevels(colour$values))) {
             level <- levels(colour$values)[k]
             plot <- points(which(colour$values == level), name = level, marker = list(size = 4, color = shades[k]))
@@ -162,6 +162,9 @@ turning_ball <- function(ball, rim, features, colour, paths) {
     axis <- list(range = c(-rim, rim), title = "")
     plotly::layout(plot, scene = list(xaxis = axis, yaxis = axis, zaxis = axis, aspectmode = "cube"))
 }
+
+# Text is taken as HTML there.
+as_html <- function(text) gsub("<", "&lt;", gsub("&", "&amp;", text, fixed = TRUE), fixed = TRUE)
 
 # Lines one below the other, with a gap after each.
 broken <- function(lines) do.call(rbind, lapply(lines, function(l) rbind(as.matrix(l), NA)))

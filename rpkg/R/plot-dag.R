@@ -8,12 +8,13 @@
 #'   igraph.
 #' @param max.edges how many edges to draw, the strongest first.
 #' @param isolated whether to draw features without edges; `NULL`: if there are at most 30 features.
+#' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
 #' @examples
 #' cape_plot_dag(cape_simulate_dag(10, seed = 1))
 #' @export
-cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL) {
-    dag <- as_dag(x, "x")
+cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL, name = "CAPE") {
+    dag <- if (is(x, "SummarizedExperiment")) cape_dag(x, name) else as_dag(x, "x")
     check_number(max.edges, "max.edges", 1, integer = TRUE)
     isolated <- if (is.null(isolated)) length(dag) <= 30L else check_flag(isolated, "isolated")
     edges <- as.data.frame(cape_edges(dag))
@@ -159,9 +160,10 @@ bend_key <- function(edge, layer) sprintf("edge %d in layer %d", as.integer(edge
 # label's height.
 route_arrows <- function(edges, places, box) {
     none <- data.frame(x = numeric(), y = numeric(), edge = integer(), weight = numeric(), effect = sign_label(0)[0L])
+    nodes <- places[!places$bend, ]
     do.call(rbind, c(list(none), lapply(seq_len(nrow(edges)), function(e) {
-        from <- places[match(edges$from[e], places$key), ]
-        to <- places[match(edges$to[e], places$key), ]
+        from <- nodes[match(edges$from[e], nodes$key), ]
+        to <- nodes[match(edges$to[e], nodes$key), ]
         bends <- places[startsWith(places$key, paste0("edge ", e, " in layer ")) & places$bend, ]
         bends <- bends[order(bends$y, decreasing = from$y > to$y), ]
         x <- c(from$x, bends$x, to$x)

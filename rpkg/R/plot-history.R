@@ -5,21 +5,22 @@
 #'
 #' @param x a [CapeFit-class], [CapeDag-class], [CapeEmbedding-class], or SingleCellExperiment from
 #'   [cape_fit()].
+#' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
 #' @examples
 #' x <- cape_simulate_data(cape_simulate_dag(6, seed = 1), 200, seed = 2)
 #' cape_plot_history(cape_learn_dag(x, DagParam(refine = FALSE), seed = 3))
 #' @export
-cape_plot_history <- function(x) {
+cape_plot_history <- function(x, name = "CAPE") {
     lines <- list()
-    add <- function(panel, history, column, log = FALSE, name = column) {
+    add <- function(panel, history, column, log = FALSE) {
         value <- history[[column]]
         if (log) value <- ifelse(value > 0, log10(value), NA)
-        lines[[length(lines) + 1L]] <<- data.frame(panel = panel, line = name, epoch = history$epoch,
+        lines[[length(lines) + 1L]] <<- data.frame(panel = panel, line = column, epoch = history$epoch,
             value = value)
     }
     if (!is(x, "CapeEmbedding")) {
-        history <- cape_history(x)
+        history <- cape_history(x, name = name)
         if (nrow(history) == 0L) {
             cape_error("this graph was not learned, so it has no history")
         }
@@ -32,7 +33,7 @@ cape_plot_history <- function(x) {
         add("Step I: penalty and multiplier, log10", history, "alpha", log = TRUE)
     }
     if (!is(x, "CapeDag")) {
-        history <- the_embedding(x)@history
+        history <- the_embedding(x, name)@history
         for (column in c("loss", "contrastive", "ranking")) {
             add("Step II: loss", history, column)
         }

@@ -15,10 +15,10 @@
 #' cape_plot_radius(embedding, truth)
 #' cape_plot_strength(embedding, truth)
 #' @export
-cape_plot_radius <- function(x, dag = NULL, labels = 15L, colour.by = NULL) {
-    embedding <- the_embedding(x)
+cape_plot_radius <- function(x, dag = NULL, labels = 15L, colour.by = NULL, name = "CAPE") {
+    embedding <- the_embedding(x, name)
     check_number(labels, "labels", 0, integer = TRUE)
-    colour <- point_colour(x, embedding, colour.by)
+    colour <- point_colour(x, embedding, colour.by, name)
     points <- data.frame(name = embedding@features, pagerank = unname(embedding@pagerank),
         radius = unname(embedding@radius), colour = colour$values)
     points <- points[!is.na(points$radius), ]
@@ -38,10 +38,10 @@ cape_plot_radius <- function(x, dag = NULL, labels = 15L, colour.by = NULL) {
 
 #' @rdname cape_plot_radius
 #' @export
-cape_plot_strength <- function(x, dag = NULL, max.pairs = 5000L) {
-    embedding <- the_embedding(x)
+cape_plot_strength <- function(x, dag = NULL, max.pairs = 5000L, name = "CAPE") {
+    embedding <- the_embedding(x, name)
     check_number(max.pairs, "max.pairs", 1, integer = TRUE)
-    dag <- graph_of(x, dag)
+    dag <- graph_of(x, dag, name)
     if (is.null(dag)) {
         cape_error("'dag' is NULL, and an embedding alone has no graph; it must be the graph whose paths are drawn")
     }

@@ -9,19 +9,22 @@
 #' @param max.edges how many edges to draw, the strongest first.
 #' @param labels how many of the most general features with edges to name.
 #' @param colour.by what colours the points: `NULL` for generality, the name of a column of `rowData(x)`, or
-#'   a vector with a value for every feature.
+#'   a vector with a value for every feature: by name if it has names, else in the order of the features of
+#'   the result.
+#' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
 #' @examples
 #' truth <- cape_simulate_dag(12, seed = 1)
 #' cape_plot_poincare(cape_embed_dag(truth, HyperbolicParam(dims = 8L), seed = 1), truth)
 #' @export
-cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, colour.by = NULL) {
-    embedding <- the_embedding(x)
+cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, colour.by = NULL,
+                               name = "CAPE") {
+    embedding <- the_embedding(x, name)
     check_number(max.edges, "max.edges", 0, integer = TRUE)
     check_number(labels, "labels", 0, integer = TRUE)
-    dag <- graph_of(x, dag)
+    dag <- graph_of(x, dag, name)
     edges <- if (is.null(dag)) NULL else as.data.frame(cape_edges(dag))
-    colour <- point_colour(x, embedding, colour.by)
+    colour <- point_colour(x, embedding, colour.by, name)
     # Features without edges lie anywhere: they neither turn the picture nor are they named.
     linked <- if (NROW(edges) > 0L) embedding@features %in% c(edges$from, edges$to)
         else rep(TRUE, length(embedding@features))
@@ -60,7 +63,7 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, co
 point_size <- function(n) max(0.8, min(2.4, 24 / sqrt(n)))
 
 # What colours the points, and its scale: generality, a column of rowData(x), or given values.
-point_colour <- function(x, embedding, colour.by) {
+point_colour <- function(x, embedding, colour.by, name) {
     title <- "generality"
     values <- unname(embedding@generality)
     if (is.character(colour.by) && length(colour.by) == 1L && length(embedding@features) != 1L) {
@@ -69,10 +72,18 @@ point_colour <- function(x, embedding, colour.by) {
             cape_error("'colour.by' is ", quoted(title), "; it must be a column of rowData(x), or values for ",
                 count_of(length(embedding@features), "feature"))
         }
-        values <- SummarizedExperiment::rowData(x)[[title]][cape_result(x)@rows]
+        values <- SummarizedExperiment::rowData(x)[[title]][cape_result(x, name)@rows]
     } else if (!is.null(colour.by)) {
         title <- "colour.by"
-        values <- if (is.null(names(colour.by))) colour.by else colour.by[embedding@features]
+        values <- colour.by
+        if (!is.null(names(values))) {
+            unknown <- setdiff(embedding@features, names(values))
+            if (length(unknown) > 0L) {
+                cape_error("'colour.by' has names, but none for ", count_of(length(unknown), "feature"), ": ",
+                    some_of(quoted(unknown)))
+            }
+            values <- values[embedding@features]
+        }
     }
     if (!is.atomic(values) && !is.factor(values) || length(values) != length(embedding@features)) {
         cape_error("'colour.by' has ", count_of(length(values), "value"), "; it must have one for each of ",
@@ -84,10 +95,19 @@ point_colour <- function(x, embedding, colour.by) {
             ggplot2::guides(fill = ggplot2::guide_colourbar(barwidth = grid::unit(40, "mm"),
                 barheight = grid::unit(3, "mm"), order = 1L)))
     } else {
-        list(ggplot2::scale_fill_brewer(title, palette = "Set2", na.value = "grey85"),
+        list(ggplot2::scale_fill_manual(title, values = group_colours(nlevels(factor(values))), na.value = "grey85"),
             ggplot2::guides(fill = ggplot2::guide_legend(override.aes = list(size = 3), order = 1L)))
     }
     list(values = if (is.numeric(values)) as.numeric(values) else factor(values), scale = scale, title = title)
+}
+
+# A colour of its own for each of any number of groups: those of a palette made for few as long as they last.
+group_colours <- function(n) {
+    if (n <= 8L) {
+        return(utils::head(grDevices::palette.colors(8L, "Set 2"), n))
+    }
+    # Neighbours on the circle of hues differ in lightness too.
+    grDevices::hcl(seq(15, 375, length.out = n + 1L)[seq_len(n)], 65, rep_len(c(75, 55, 40), n))
 }
 
 # At most three round numbers within the limits, so that they do not touch each other.

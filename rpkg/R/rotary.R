@@ -3,6 +3,7 @@
 #' @param embedding a [CapeEmbedding-class], [CapeFit-class], or SingleCellExperiment from
 #'   [cape_fit()].
 #' @param scale angles are `scale` times the coordinates in the Poincaré ball.
+#' @param name under which [cape_fit()] stored the result.
 #' @return A matrix of angles in radians, features x d.
 #' @seealso [cape_rotate()], [cape_attend()]
 #' @examples
@@ -10,12 +11,12 @@
 #' chain[cbind(1:2, 2:3)] <- 0.8
 #' cape_angles(cape_embed_dag(chain, HyperbolicParam(dims = 4L), seed = 1))
 #' @export
-cape_angles <- function(embedding, scale = pi / 4) {
+cape_angles <- function(embedding, scale = pi / 4, name = "CAPE") {
     check_number(scale, "scale")
     if (scale <= 0) {
         cape_error("'scale' is ", scale, "; it must be positive")
     }
-    points <- cape_embedding(embedding)
+    points <- cape_embedding(embedding, name = name)
     colnames(points) <- paste0("angle", seq_len(ncol(points)))
     scale * points
 }

@@ -23,6 +23,7 @@ cape_scores <- function(q, k, phi.m, phi.n, sd = 0) {
 #'
 #' @param x a [CapeFit-class] or SingleCellExperiment from [cape_fit()], or a [CapeEmbedding-class].
 #' @param dag the graph to compare with, as for [cape_compare()]; that of `x` by default.
+#' @param name under which [cape_fit()] stored the result.
 #' @return A data frame with one row, over the features that have edges: `distance`, rank correlation of
 #' distance with the number of undirected steps; `strength`, of distance with the strength of the best
 #' directed path (as -log); `parents_closer`, share of edges whose cause is nearer the origin;
@@ -32,9 +33,9 @@ cape_scores <- function(q, k, phi.m, phi.n, sd = 0) {
 #' truth <- cape_simulate_dag(20, seed = 1)
 #' cape_embedding_quality(cape_embed_dag(truth, HyperbolicParam(dims = 16L), seed = 1), truth)
 #' @export
-cape_embedding_quality <- function(x, dag = NULL) {
-    embedding <- the_embedding(x)
-    dag <- graph_of(x, dag)
+cape_embedding_quality <- function(x, dag = NULL, name = "CAPE") {
+    embedding <- the_embedding(x, name)
+    dag <- graph_of(x, dag, name)
     if (is.null(dag)) {
         cape_error("'dag' is NULL, and an embedding alone has no graph; it must be the graph to compare with")
     }
@@ -48,7 +49,7 @@ cape_embedding_quality <- function(x, dag = NULL) {
 }
 
 # The graph whose edges belong to an embedding, or NULL.
-graph_of <- function(x, dag) {
+graph_of <- function(x, dag, name) {
     if (!is.null(dag)) as_dag(dag, "dag")
-        else if (!is(x, "CapeEmbedding")) cape_dag(x)
+        else if (!is(x, "CapeEmbedding")) cape_dag(x, name)
 }

@@ -127,7 +127,7 @@ test_that("cape_fit() stores edges, positions and the run where they belong", {
         ignore_attr = TRUE)
 
     table <- rowData(fitted)$run
-    expect_identical(names(table), c("selected", "generality", "radius", "pagerank", "poincare"))
+    expect_identical(names(table), c("selected", "feature", "generality", "radius", "pagerank", "poincare"))
     expect_identical(table$selected, c(FALSE, rep(TRUE, 6)))
     expect_true(all(is.na(unlist(as.list(table[1, c("generality", "radius", "pagerank")])))))
     expect_equal(table$poincare[2:7, ], cape_embedding(fit), ignore_attr = TRUE)
