@@ -24,7 +24,9 @@
 #'   row i.
 #' @param heads number of heads.
 #' @param mask which keys are real: a logical vector, or a matrix, tokens x batch. `FALSE` is padding,
-#'   to which no attention is paid. A query without any real key gets zeros.
+#'   to which no attention is paid. A query without any real key gets zeros. Names of `mask`, of the rows
+#'   of `value` and of the rows and columns of `bias` are matched to those of the tokens, where these
+#'   have names.
 #' @param ... further arguments: `scale`, by default 1 / sqrt(head dimension); `bias`, a matrix, query
 #'   tokens x key tokens, added to the scaled scores, or an array with a third dimension for heads
 #'   (-Inf shuts a pair out); `method`, `"exact"` or `"linear"`; for the latter `features`, their number,
@@ -63,6 +65,9 @@ attend <- function(query, key, value, angles, heads, mask, scale = NULL, bias = 
         same(dim(v)[2L], dim(k)[2L], "columns", c("value", "key"))
         same(dim(v)[3L], dim(k)[3L], "batches", c("value", "key"))
     }
+    if (!is.null(v)) {
+        v <- v[match_names(row_names(value), row_names(key), "value", "the keys"), , , drop = FALSE]
+    }
     width <- dim(q)[2L]
     if (width %% heads != 0) {
         cape_error("'query' has ", width, " columns, which ", heads, " heads cannot share equally")
@@ -70,7 +75,7 @@ attend <- function(query, key, value, angles, heads, mask, scale = NULL, bias = 
     head_dim <- width %/% heads
     phi <- token_angles(angles, query, key, head_dim, heads)
     scale <- if (is.null(scale)) NaN else check_number(scale, "scale")
-    keep <- key_mask(mask, dim(k)[1L], dim(k)[3L])
+    keep <- key_mask(mask, dim(k)[1L], dim(k)[3L], row_names(key))
 
     settings <- c(run.threads = as.character(run_threads(num.threads)))
     if (method == "linear") {
@@ -80,7 +85,7 @@ attend <- function(query, key, value, angles, heads, mask, scale = NULL, bias = 
         settings <- run_settings(run_seed(seed), num.threads)
     } else {
         features <- 0
-        bias <- score_bias(bias, dim(q)[1L], dim(k)[1L], heads)
+        bias <- score_bias(bias, dim(q)[1L], dim(k)[1L], heads, row_names(query), row_names(key))
     }
     bias_heads <- if (length(dim(bias)) == 3L) dim(bias)[3L] else 1L
 
@@ -161,10 +166,10 @@ token_angles <- function(angles, query, key, head_dim, heads) {
     if (head_dim %% 2 != 0) {
         cape_error("a head has ", head_dim, " columns; to rotate pairs they must be even in number")
     }
-    names <- list(query = rownames(query), key = rownames(key))
+    names <- list(query = row_names(query), key = row_names(key))
     angles <- sapply(c("query", "key"), function(which) {
         phi <- angles[[which]]
-        rows <- rownames(phi)
+        rows <- row_names(phi)
         phi <- number_matrix(phi, "angles")
         rownames(phi) <- rows
         by_name(phi, names[[which]], which)
@@ -187,22 +192,25 @@ token_angles <- function(angles, query, key, head_dim, heads) {
 }
 
 # Key tokens x query tokens (x heads): the core's rows are queries.
-score_bias <- function(bias, n_query, n_key, heads) {
+score_bias <- function(bias, n_query, n_key, heads, queries = NULL, keys = NULL) {
     if (is.null(bias)) {
         return(NULL)
     }
     d <- dim(bias)
-    good <- is.numeric(bias) && length(d) %in% 2:3 && all(d[1:2] == c(n_query, n_key)) &&
+    good <- is_numbers(bias) && length(d) %in% 2:3 && all(d[1:2] == c(n_query, n_key)) &&
         (length(d) == 2L || d[3L] %in% c(1L, heads))
     if (!good) {
         cape_error("'bias' is ", one_line(bias), "; it must be numbers, ", n_query, " x ", n_key,
             if (heads > 1) paste0(", or ", n_query, " x ", n_key, " x ", heads))
     }
+    rows <- match_names(rownames(bias), queries, "bias", "the queries")
+    columns <- match_names(colnames(bias), keys, "bias", "the keys")
+    bias <- if (length(d) == 3L) bias[rows, columns, , drop = FALSE] else bias[rows, columns, drop = FALSE]
     storage.mode(bias) <- "double"
     aperm(bias, c(2L, 1L, if (length(d) == 3L) 3L))
 }
 
-key_mask <- function(mask, n_key, batch) {
+key_mask <- function(mask, n_key, batch, keys = NULL) {
     if (is.null(mask)) {
         return(NULL)
     }
@@ -214,5 +222,8 @@ key_mask <- function(mask, n_key, batch) {
         cape_error("'mask' is ", nrow(mask), " x ", ncol(mask), "; it must be keys x batch: ", n_key, " x ",
             batch)
     }
-    matrix(mask, n_key, batch)
+    given <- if (is.null(dim(mask))) names(mask) else rownames(mask)
+    if (length(given) > n_key) given <- NULL # one long vector over the batches
+    mask <- matrix(mask, n_key, batch)
+    mask[match_names(given, keys, "mask", "the keys"), , drop = FALSE]
 }

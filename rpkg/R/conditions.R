@@ -36,7 +36,7 @@ count_of <- function(n, noun) paste0(n, " ", noun, if (n != 1) "s")
 # Arguments ---------------------------------------------------------------------------------------
 
 check_number <- function(x, name, min = -Inf, max = Inf, integer = FALSE) {
-    ok <- is.numeric(x) && length(x) == 1L && is.finite(x) && x >= min && x <= max &&
+    ok <- is_numbers(x) && length(x) == 1L && is.finite(x) && x >= min && x <= max &&
         (!integer || x == round(x))
     if (!ok) {
         range <- if (is.finite(max)) paste0(" from ", min, " to ", max)

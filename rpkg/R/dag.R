@@ -157,13 +157,13 @@ as_dag <- function(x, name) {
         return(as(x, "CapeDag"))
     }
     if (is(x, "SelfHits")) {
-        weight <- S4Vectors::mcols(x)$weight
+        weight <- S4Vectors::mcols(x)[["weight"]]
         n <- S4Vectors::nnode(x)
         return(dag_from_edges(S4Vectors::from(x), S4Vectors::to(x),
             if (is.null(weight)) rep(1, length(x)) else as.numeric(weight), paste0("feature", seq_len(n))))
     }
-    if (is.data.frame(x) || is(x, "DataFrame")) {
-        return(dag_from_table(as.data.frame(x), name))
+    if (is_table(x)) {
+        return(dag_from_table(table_columns(x), name))
     }
     cape_error("'", name, "' is ", one_line(x), "; it must be a CapeFit, a CapeDag, ",
         "a square matrix (row = cause), an igraph, a table of edges or a SelfHits")
@@ -175,14 +175,18 @@ dag_from_table <- function(x, name) {
         cape_error("'", name, "' has the columns ", some_of(quoted(names(x))),
             "; a table of edges has 'from', 'to' and, if not all are 1, 'weight'")
     }
-    weight <- if (is.null(x$weight)) rep(1, nrow(x)) else x$weight
-    if (!is.numeric(weight) || anyNA(weight) || anyNA(x$from) || anyNA(x$to)) {
+    from <- as_ids(x[["from"]], name)
+    to <- as_ids(x[["to"]], name)
+    weight <- if (is.null(x[["weight"]])) rep(1, length(from)) else x[["weight"]]
+    if (!is_numbers(weight) || anyNA(weight) || anyNA(from) || anyNA(to)) {
         cape_error("'", name, "' has missing ends, or weights that are not numbers")
     }
-    features <- if (is.factor(x$from) && is.factor(x$to)) union(levels(x$from), levels(x$to))
-        else unique(as.vector(rbind(as.character(x$from), as.character(x$to))))
-    dag_from_edges(match(as.character(x$from), features), match(as.character(x$to), features),
-        as.numeric(weight), features)
+    features <- if (is.factor(x[["from"]]) && is.factor(x[["to"]])) {
+        union(levels(x[["from"]]), levels(x[["to"]]))
+    } else {
+        unique(as.vector(rbind(from, to)))
+    }
+    dag_from_edges(match(from, features), match(to, features), as.numeric(weight), features)
 }
 
 dag_from_edges <- function(from, to, weight, features) {
@@ -197,17 +201,20 @@ dag_from_matrix <- function(from) {
     features <- rownames(from)
     if (is.null(features)) features <- colnames(from)
     if (is.null(features)) features <- paste0("feature", seq_len(n))
-    if (!is.null(colnames(from)) && !identical(colnames(from), features)) {
+    if (!is.null(colnames(from)) && !setequal(colnames(from), features)) {
         cape_error("the adjacency matrix has other row names than column names")
     }
+    from <- from[, match_names(colnames(from), features, "columns", "the rows of the adjacency matrix"),
+        drop = FALSE]
     edges <- as(as(as(as(from, "CsparseMatrix"), "dMatrix"), "generalMatrix"), "TsparseMatrix")
     keep <- is.na(edges@x) | edges@x != 0
     dag_from_edges(edges@i[keep] + 1L, edges@j[keep] + 1L, edges@x[keep], as.character(features))
 }
 
 setAs("matrix", "CapeDag", function(from) {
-    if (!is.numeric(from) && !is.logical(from)) {
-        cape_error("the adjacency matrix is ", typeof(from), "; it must be numeric")
+    if (!is_numbers(from) && !is.logical(from)) {
+        cape_error("the adjacency matrix is ", if (is.numeric(from)) "integer64" else typeof(from),
+            "; it must be numeric")
     }
     dag_from_matrix(from)
 })

@@ -31,8 +31,8 @@
 #' @param knowledge what is known of the graph: see [cape_knowledge()].
 #' @param batch the batch (donor, plate) of every cell, or the name of a column of `colData(x)`. Features are
 #'   centred within each batch, so that differences of level between batches cause no edges.
-#' @param perturbation which feature was perturbed in every cell (names; `NA` and names that are no
-#'   features: none), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
+#' @param perturbation which feature was perturbed in every cell (names; `NA`: none;
+#'   labels that are no features of `x` are refused), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
 #'   where a cell has several. Where a feature was set from outside its own equation is left out; its
 #'   effects count.
 #' @param checkpoint name of a file. When the fit is interrupted (Ctrl-C) or fails in Step I or Step II, its

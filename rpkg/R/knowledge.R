@@ -5,13 +5,14 @@
 #' message, and names that `x` does not have are an error.
 #'
 #' @param required,forbidden edges that are in the graph whatever the data say, and edges that are not: a
-#'   table with columns `from` and `to` (or whose first two columns are these). Required edges must not
+#'   table (matrix, data frame, tibble or DataFrame) with columns `from` and `to` (or whose first two columns are these). Required edges must not
 #'   form a cycle, and `lambda` does not hold them down.
 #' @param tiers a list of character vectors, the earliest tier first, or a vector of numbers (or an ordered
 #'   factor) with the features as names. No edge runs from a later tier to an earlier one; features
 #'   without a tier are free.
 #' @param roots,leaves features without causes, and without effects.
-#' @param regulators the only features that have effects, transcription factors for instance.
+#' @param regulators the only features that have effects, transcription factors for instance. Those that
+#'   `x` does not have are left out, with a message that counts them.
 #' @param penalty a matrix of factors of `lambda` (row: cause) with feature names: 2 makes an edge twice as
 #'   dear, 0 free. Edges that it does not name have 1.
 #' @param start an earlier graph ([CapeDag-class], [CapeFit-class], or a SingleCellExperiment from
@@ -62,12 +63,12 @@ as_ends <- function(x, name) {
     if (is.null(x)) {
         return(matrix("", 0L, 2L))
     }
-    if (is(x, "DataFrame")) x <- as.data.frame(x)
-    if (!(is.data.frame(x) || is.matrix(x)) || ncol(x) < 2L) {
+    if (!(is_table(x) || is.matrix(x)) || ncol(x) < 2L) {
         cape_error("'", name, "' is ", one_line(x), "; it must be a table with columns 'from' and 'to'")
     }
-    at <- if (all(c("from", "to") %in% colnames(x))) c("from", "to") else 1:2
-    ends <- cbind(as.character(x[, at[1L]]), as.character(x[, at[2L]]))
+    columns <- table_columns(x)
+    at <- if (all(c("from", "to") %in% names(columns))) c("from", "to") else 1:2
+    ends <- cbind(as_ids(columns[[at[1L]]], name), as_ids(columns[[at[2L]]], name))
     if (anyNA(ends)) {
         cape_error("'", name, "' has missing names in row ", which(is.na(ends[, 1L]) | is.na(ends[, 2L]))[1L])
     }
@@ -75,7 +76,7 @@ as_ends <- function(x, name) {
 }
 
 as_names <- function(x, name) {
-    if (is.factor(x)) x <- as.character(x)
+    if (is.factor(x) || is(x, "Rle")) x <- as.character(x)
     if (!is.null(x) && (!is.character(x) || anyNA(x))) {
         cape_error("'", name, "' is ", one_line(x), "; it must hold names of features")
     }
@@ -86,11 +87,18 @@ as_tiers <- function(x) {
     if (is.null(x)) {
         return(integer())
     }
-    if (is.list(x)) {
-        tier <- rep(seq_along(x), lengths(x))
-        names(tier) <- unlist(lapply(x, as_names, "tiers"))
+    if (is.list(x) && !is.data.frame(x)) {
+        members <- lapply(x, as_names, "tiers")
+        tier <- rep(seq_along(members), lengths(members))
+        names(tier) <- unlist(members)
     } else {
-        tier <- as.integer(if (is.factor(x)) x else match(x, sort(unique(x))))
+        x <- plain_vector(x, "tiers")
+        # The alphabet is no order of tiers ("post" before "pre", "10" before "2").
+        if (!is.ordered(x) && (is.factor(x) || !is.numeric(x))) {
+            cape_error("'tiers' is ", one_line(x), "; text has no order: it must be a list of character ",
+                "vectors, the earliest first, or hold a number for every named feature, or be an ordered factor")
+        }
+        tier <- if (is.factor(x)) as.integer(x) else match(x, sort(unique(x)))
         names(tier) <- names(x)
     }
     if (length(tier) != length(names(tier)) || anyNA(tier)) {
@@ -109,9 +117,15 @@ as_penalty <- function(x) {
         return(matrix(0, 0L, 0L))
     }
     x <- if (is(x, "Matrix")) as.matrix(x) else x
-    if (!is.matrix(x) || !is.numeric(x) || is.null(rownames(x)) || is.null(colnames(x))) {
+    if (!is.matrix(x) || !is_numbers(x) || is.null(rownames(x)) || is.null(colnames(x))) {
         cape_error("'penalty' is ", one_line(x), "; it must be a matrix of numbers with feature names on ",
             "both sides")
+    }
+    for (names in dimnames(x)) {
+        if (anyNA(names) || anyDuplicated(names) > 0L) {
+            cape_error("'penalty' has ", if (anyNA(names)) "a missing name"
+                else paste0("the name ", quoted(names[anyDuplicated(names)]), " twice"), " on one side")
+        }
     }
     bad <- which(!is.finite(x) | x < 0)
     if (length(bad) > 0L) {
@@ -140,6 +154,14 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
         cape_error("'knowledge' is ", one_line(knowledge), "; make it with cape_knowledge()")
     }
     known <- if (is.null(knowledge)) cape_knowledge()@values else knowledge@values
+    # Lists of regulators are those of a species: what a table lacks is no error.
+    lacking <- setdiff(known$regulators, c(features, all))
+    if (length(lacking) > 0L) {
+        message("Of the ", length(known$regulators), " regulators in 'knowledge', 'x' does not have ",
+            length(lacking), ": ", some_of(quoted(lacking)), ".")
+        known$regulators <- setdiff(known$regulators, lacking)
+        if (length(known$regulators) == 0L) cape_error("'x' has none of the regulators in 'knowledge'")
+    }
     named <- c(known$required, known$forbidden, names(known$tiers), known$roots, known$leaves,
         known$regulators, unlist(dimnames(known$penalty)), known$start$from, known$start$to)
     strange <- setdiff(named, c(features, all))
@@ -154,7 +176,7 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
     }
     ends <- function(edges) {
         edges <- cbind(match(edges[, 1L], features), match(edges[, 2L], features))
-        edges[stats::complete.cases(edges), , drop = FALSE]
+        unique(edges[stats::complete.cases(edges), , drop = FALSE])
     }
     numbers <- function(names) {
         at <- match(names, features)
@@ -186,7 +208,7 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
         perturbed = list(perturbed_values(x, perturbation, features, all)))
 }
 
-# A value for every cell, from the name of a colData column or as given.
+# A value for every cell, from the name of a colData column or as given; named values go by name.
 per_cell <- function(x, value, name) {
     if (is.null(value)) {
         return(NULL)
@@ -198,13 +220,14 @@ per_cell <- function(x, value, name) {
                 if (length(columns) > 0L) paste0(" (", some_of(columns), ")"),
                 ", or have a value for each of ", ncol(x), " cells")
         }
-        value <- SummarizedExperiment::colData(x)[[value]]
+        value <- unname(SummarizedExperiment::colData(x)[[value]])
     }
+    value <- plain_vector(value, name)
     if (length(value) != ncol(x)) {
         cape_error("'", name, "' has ", length(value), " values; it must have one for each of ", ncol(x),
             " cells, or name a column of colData(x)")
     }
-    value
+    value[match_names(names(value), colnames(x), name, "the cells of 'x'")]
 }
 
 batch_numbers <- function(batch) {
@@ -243,11 +266,19 @@ perturbed_values <- function(x, perturbation, features, all) {
             cape_error("'perturbation' is a ", nrow(perturbation), " x ", ncol(perturbation),
                 " matrix; it must have feature names as row names and a column for each of ", ncol(x), " cells")
         }
-        set <- which(as.matrix(perturbation) != 0, arr.ind = TRUE)
-        pairs <- cbind(set[, 2L], match(rownames(perturbation)[set[, 1L]], features))
+        perturbation <- as.matrix(perturbation)
+        perturbation <- perturbation[, match_names(colnames(perturbation), colnames(x), "perturbation",
+            "the cells of 'x'"), drop = FALSE]
+        if (!(is_numbers(perturbation) || is.logical(perturbation)) || anyNA(perturbation)) {
+            cape_error("'perturbation' is ", one_line(perturbation), "; it must hold 0 and 1, none missing")
+        }
+        check_perturbed(rownames(perturbation)[rowSums(perturbation != 0) > 0], c(features, all))
+        set <- which(perturbation != 0, arr.ind = TRUE)
+        pairs <- unname(cbind(set[, 2L], match(rownames(perturbation)[set[, 1L]], features)))
         return(pairs[!is.na(pairs[, 2L]), , drop = FALSE])
     }
-    target <- as.character(per_cell(x, perturbation, "perturbation"))
+    target <- as_ids(per_cell(x, perturbation, "perturbation"), "perturbation")
+    check_perturbed(target, c(features, all))
     pairs <- cbind(seq_along(target), match(target, features))
     pairs <- pairs[!is.na(pairs[, 2L]), , drop = FALSE]
     if (nrow(pairs) == 0L) {
@@ -255,4 +286,15 @@ perturbed_values <- function(x, perturbation, features, all) {
             some_of(quoted(unique(target[!is.na(target)]))))
     }
     pairs
+}
+
+# A label that is no feature may be a control, a misspelt name or two targets: it must be said which.
+check_perturbed <- function(labels, known) {
+    strange <- setdiff(labels[!is.na(labels)], known)
+    if (length(strange) > 0L) {
+        cape_error("'perturbation' has ", count_of(length(strange), "label"), " that ",
+            if (length(strange) == 1L) "is no feature" else "are no features", " of 'x': ",
+            some_of(quoted(strange)), "; NA marks cells that are not perturbed, and for cells with several ",
+            "targets it must be a matrix, features x cells")
+    }
 }

@@ -27,7 +27,8 @@ cape_angles <- function(embedding, scale = pi / 4, name = "CAPE") {
 #' position encoding of a query or key.
 #'
 #' @param v a matrix, L x D with D even, or a vector for one row.
-#' @param angles a matrix of radians, L x D/2, or a vector for one row.
+#' @param angles a matrix of radians, L x D/2, or a vector for one row. Where its rows and those of `v`
+#'   have names, these are matched.
 #' @param inverse rotate back.
 #' @return `v`, rotated.
 #' @examples
@@ -37,6 +38,9 @@ cape_rotate <- function(v, angles, inverse = FALSE) {
     check_flag(inverse, "inverse")
     one <- is.null(dim(v))
     rows <- number_matrix(v, "v")
+    if (length(dim(angles)) == 2L && nrow(angles) == nrow(rows)) {
+        angles <- angles[match_names(row_names(angles), row_names(v), "angles", "the rows of 'v'"), , drop = FALSE]
+    }
     out <- core_rotate(rows, number_matrix(angles, "angles"), inverse)
     if (one) {
         return(stats::setNames(as.vector(out), names(v)))
@@ -50,7 +54,7 @@ number_matrix <- function(x, name) {
     if (is(x, "Matrix") || is.data.frame(x)) {
         x <- as.matrix(x)
     }
-    if (!is.numeric(x)) {
+    if (!is_numbers(x)) {
         cape_error("'", name, "' is ", one_line(x), "; it must be a matrix of numbers")
     }
     if (is.null(dim(x))) {

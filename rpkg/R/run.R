@@ -116,7 +116,7 @@ with_checkpoint <- function(file, run) {
     })
     result <- run(store)
     done <- TRUE
-    unlink(file)
+    if (file.exists(file)) file.remove(file) # unlink() would expand wildcards in its name
     result
 }
 

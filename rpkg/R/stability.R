@@ -126,17 +126,25 @@ cape_learn_dags <- function(x, by, param = DagParam(), seed = NULL, ...,
 #' (0: no edge), `difference` (b - a) and `in.graph` (`"a"`, `"b"` or `"both"`), the largest difference first.
 #' @export
 cape_difference <- function(a, b) {
+    tables <- c(is_table(a), is_table(b))
     a <- as_dag(a, "a")
     b <- as_dag(b, "b")
-    missing <- c(setdiff(a@features, b@features), setdiff(b@features, a@features))
+    features <- compared_features(a@features, b@features, tables)
+    missing <- setdiff(c(a@features, b@features), features)
     if (length(missing) > 0L) {
         cape_error("'a' and 'b' have other features: ", some_of(quoted(missing)), " in one of them only")
     }
-    other <- b@adjacency[a@features, a@features]
-    edges <- entries(presence(a@adjacency) + presence(other))
-    first <- entries_at(a@adjacency, edges$from, edges$to)
-    second <- entries_at(other, edges$from, edges$to)
-    table <- S4Vectors::DataFrame(from = a@features[edges$from], to = a@features[edges$to],
+    over <- function(dag) {
+        edges <- edge_table(dag)
+        at <- match(dag@features, features)
+        edges_to_matrix(list(from = at[edges$from], to = at[edges$to], weight = edges$weight), features)
+    }
+    a <- over(a)
+    b <- over(b)
+    edges <- entries(presence(a) + presence(b))
+    first <- entries_at(a, edges$from, edges$to)
+    second <- entries_at(b, edges$from, edges$to)
+    table <- S4Vectors::DataFrame(from = features[edges$from], to = features[edges$to],
         weight.a = first, weight.b = second, difference = second - first,
         in.graph = ifelse(first == 0, "b", ifelse(second == 0, "a", "both")))
     table[order(-abs(second - first), edges$from, edges$to), ]
@@ -202,9 +210,10 @@ cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL,
         cape_error("'dag' was not learned by cape_learn_dag() or cape_fit(), so no model says how to test its edges")
     }
     values <- suppressMessages(cape_as_input(x, assay.type, subset.row, dag@param, FALSE))$values
-    if (!identical(rownames(values), dag@features)) {
+    if (!setequal(rownames(values), dag@features)) {
         cape_error("'x' does not have the features of 'dag': it must be the table that 'dag' was learned from")
     }
+    values <- values[dag@features, , drop = FALSE]
     edges <- entries(dag@weights)
     chosen <- c(settings(dag@param), run_settings(run_seed(seed), num.threads))
     result <- with_progress(verbose, function(progress) {

@@ -13,6 +13,14 @@
 #' @export
 cape_scores <- function(q, k, phi.m, phi.n, sd = 0) {
     check_number(sd, "sd", 0)
+    at <- function(x, name) {
+        x[match_names(row_names(x), row_names(q), name, "the rows of 'q'"), , drop = FALSE]
+    }
+    if (length(dim(q)) == 2L) {
+        if (length(dim(k)) == 2L) k <- at(k, "k")
+        if (length(dim(phi.m)) == 2L) phi.m <- at(phi.m, "phi.m")
+        if (length(dim(phi.n)) == 2L) phi.n <- at(phi.n, "phi.n")
+    }
     phi.m <- number_matrix(phi.m, "phi.m")
     noise <- matrix(sd, nrow(phi.m), ncol(phi.m))
     as.data.frame(core_scores(number_matrix(q, "q"), number_matrix(k, "k"), phi.m,
@@ -22,7 +30,7 @@ cape_scores <- function(q, k, phi.m, phi.n, sd = 0) {
 #' What an embedding keeps of its graph
 #'
 #' @param x a [CapeFit-class] or SingleCellExperiment from [cape_fit()], or a [CapeEmbedding-class].
-#' @param dag the graph to compare with, as for [cape_compare()]; that of `x` by default.
+#' @param dag the graph to compare with, as for [cape_compare()], matched by name; that of `x` by default.
 #' @param name under which [cape_fit()] stored the result.
 #' @return A data frame with one row, over the features that have edges: `distance`, rank correlation of
 #' distance with the number of undirected steps; `strength`, of distance with the strength of the best
@@ -35,16 +43,22 @@ cape_scores <- function(q, k, phi.m, phi.n, sd = 0) {
 #' @export
 cape_embedding_quality <- function(x, dag = NULL, name = "CAPE") {
     embedding <- the_embedding(x, name)
+    named <- is.null(dag) || has_names(dag)
+    table <- is_table(dag)
     dag <- graph_of(x, dag, name)
     if (is.null(dag)) {
         cape_error("'dag' is NULL, and an embedding alone has no graph; it must be the graph to compare with")
     }
-    if (!identical(dag@features, embedding@features)) {
-        cape_error("'dag' and 'x' do not have the same features in the same order")
+    at <- match(dag@features, embedding@features)
+    if (!named && length(dag) == length(embedding@features)) {
+        at <- seq_along(at)
+    } else if (anyNA(at) || (!table && length(at) != length(embedding@features))) {
+        cape_error("'dag' and 'x' do not have the same features: ", some_of(quoted(c(
+            dag@features[is.na(at)], setdiff(embedding@features, dag@features)))), " in one of them only")
     }
     edges <- edge_table(dag)
     radius <- acosh(pmax(1, embedding@hyperboloid[, 1L]))
-    as.data.frame(core_compare_embedding(length(dag), edges$from, edges$to, edges$weight,
+    as.data.frame(core_compare_embedding(length(embedding@features), at[edges$from], at[edges$to], edges$weight,
         core_distances(unname(embedding@hyperboloid)), radius))
 }
 

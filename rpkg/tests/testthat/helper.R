@@ -48,3 +48,5 @@ run_child <- function(code, stderr = TRUE) {
     system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", child_args(code)), stdout = TRUE,
         stderr = stderr)
 }
+
+cape_dag_of <- function(table) capeOmics:::as_dag(table, "table")
