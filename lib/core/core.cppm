@@ -282,8 +282,11 @@ using ProgressFunction = std::function<bool(const Progress&)>;
 /// Results depend on the seed and never on the number of threads.
 class Run {
 public:
-  /// threads >= 1, else Error(invalid_argument).
-  explicit Run(std::uint64_t seed = 1, int threads = 1, ProgressFunction progress = {});
+  /// threads >= 1, else Error(invalid_argument). The progress function is called when `interval` has
+  /// passed since it last returned, so that a slow one does not hold up the work; an interval of 0
+  /// calls it whenever there is an occasion, which is how tests and benchmarks see each of them.
+  explicit Run(std::uint64_t seed = 1, int threads = 1, ProgressFunction progress = {},
+               std::chrono::milliseconds interval = std::chrono::milliseconds(50));
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run();
@@ -291,8 +294,9 @@ public:
   std::uint64_t seed() const noexcept { return seed_; }
   int threads() const noexcept { return threads_; }
 
-  /// Say where we are. On the owner's thread, at most every 50 ms (and at the last step), calls the
-  /// progress function; throws Error(cancelled) once that has returned false. Cheap: call it often.
+  /// Say where we are. On the owner's thread, when the interval has passed (and at a new stage and the
+  /// last step), calls the progress function; throws Error(cancelled) once that has returned false.
+  /// Cheap: call it often, before every 10^8 floating-point operations or so.
   void report(const Progress& progress);
   /// report() again what was last reported: for loops inside a step. Callable from any thread;
   /// threads other than the owner's only look whether the run was cancelled.
@@ -309,6 +313,7 @@ private:
   int threads_;
   std::unique_ptr<Arena> arena_; ///< of the threads, made when first needed
   ProgressFunction progress_;
+  std::chrono::milliseconds interval_;
   std::thread::id owner_;
   Progress last_;
   std::chrono::steady_clock::time_point next_call_;

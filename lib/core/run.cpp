@@ -29,8 +29,6 @@ extern "C" void __tsan_release(void*);
 namespace cape {
 namespace {
 
-constexpr auto poll_interval = std::chrono::milliseconds(50);
-
 // TBB orders a loop's bodies after what its caller did before and before what it does after. But
 // TBB is built without ThreadSanitizer, which has to be told. Costs nothing without that tool.
 struct HandOver {
@@ -54,8 +52,9 @@ struct Run::Arena : tbb::task_arena {
 
 Run::~Run() = default;
 
-Run::Run(std::uint64_t seed, int threads, ProgressFunction progress)
-    : seed_(seed), threads_(threads), progress_(std::move(progress)),
+Run::Run(std::uint64_t seed, int threads, ProgressFunction progress,
+         std::chrono::milliseconds interval)
+    : seed_(seed), threads_(threads), progress_(std::move(progress)), interval_(interval),
       owner_(std::this_thread::get_id()), next_call_(std::chrono::steady_clock::now()) {
   if (threads < 1)
     throw Error(Status::invalid_argument,
@@ -63,8 +62,8 @@ Run::Run(std::uint64_t seed, int threads, ProgressFunction progress)
 }
 
 void Run::call_progress() {
-  next_call_ = std::chrono::steady_clock::now() + poll_interval;
   if (progress_ && !progress_(last_)) cancelled_ = true;
+  next_call_ = std::chrono::steady_clock::now() + interval_;
 }
 
 void Run::report(const Progress& progress) {
