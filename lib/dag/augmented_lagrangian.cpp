@@ -382,7 +382,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   Solution<T> fit;
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
   std::vector<T> gradient(fit.parameters.size());
-  model.initialize(run.seed(), fit.parameters.data());
+  model.initialize(fit.parameters.data(), run);
   for (const Edge& e : start) model.set_edge(e.from, e.to, e.weight, fit.parameters.data());
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective<T> objective(model, options.constraint);

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::int64_t most_rows = 8192, least_rows = 2048;
 constexpr std::int64_t screened_block = 256; ///< columns whose associations are held at a time
-constexpr std::int64_t screened_part = 2048; ///< causes that one product looks at
+constexpr std::int64_t screened_part = 1024; ///< causes that are looked at at a time
+constexpr std::int64_t product_rows = 512;   ///< that one product sums over
 constexpr std::int64_t screening_rounds = 6; ///< for three quarters of the candidates
 constexpr std::int64_t interactions = 6;     ///< known causes with which others may act together
 constexpr float ridge = 1e-3f;               ///< on regressors of length 1
@@ -102,8 +103,12 @@ void Screening::extend(std::int64_t target, std::int64_t probes) {
                  count = static_cast<arma::uword>(std::min(m - start, screened_part));
       for (arma::fmat* columns : {&plain_, &distance_}) {
         const arma::fmat causes(columns->colptr(from), columns->n_rows, count, false, true);
-        const arma::fmat association = causes.t() * rest;
-        run_.poll();
+        arma::fmat association(count, rest.n_cols, arma::fill::zeros);
+        for (arma::uword row = 0; row < causes.n_rows; row += product_rows) {
+          const arma::uword end = std::min<arma::uword>(causes.n_rows, row + product_rows) - 1;
+          association += causes.rows(row, end).t() * rest.rows(row, end);
+          run_.poll();
+        }
         for (arma::uword c = 0; c < association.n_cols; ++c) {
           float* best = score.column(static_cast<std::int64_t>(c) / probes) + start;
           const float* found = association.colptr(c);

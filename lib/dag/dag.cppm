@@ -216,7 +216,7 @@ struct RowSource {
 
 /// The same fit of a table that is never in memory as a whole: to the bit that of the same values in
 /// a matrix. The rows are passed over seven times in order (eight where columns may be collinear), in
-/// blocks of 4 M values or 256 rows; the rows that screening looks at, if there are candidates, are
+/// blocks of 1 M values or 256 rows; the rows that screening looks at, if there are candidates, are
 /// read once more; and so are those of every minibatch.
 /// Values must be finite, whatever options.missing. A fit that is refined reads the whole table, and
 /// Error(out_of_memory) if that does not fit. Memory: that of learn_dag_memory() without the tables,
@@ -510,7 +510,7 @@ public:
   const Shape& shape() const noexcept { return shape_; }
   const Causes& causes() const noexcept { return causes_; }
 
-  virtual void initialize(std::uint64_t seed, T* parameters) const = 0;
+  virtual void initialize(T* parameters, Run& run) const = 0;
   /// Give the edge from input c of effect j this weight, in parameters that were initialised.
   virtual void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const = 0;
   /// -ELBO of a batch (mean over rows, sum over features) and its gradient, which is overwritten.

@@ -98,7 +98,7 @@ Matrix pack(const EdgeFactors& known, const sem::Causes& causes, std::int64_t in
 
 // Back to the numbers of the caller's columns; what was left out is 0.
 SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int64_t>& columns,
-                     std::int64_t size) {
+                     std::int64_t size, Run& run) {
   std::vector<std::vector<std::pair<std::int32_t, double>>> entries(static_cast<std::size_t>(size));
   for (const Edge& e : edges)
     entries[static_cast<std::size_t>(columns[static_cast<std::size_t>(e.to)])].emplace_back(
@@ -107,6 +107,7 @@ SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int6
   out.rows = out.cols = size;
   out.offsets.push_back(0);
   for (auto& column : entries) {
+    run.poll();
     std::ranges::sort(column);
     for (const auto& [row, value] : column) {
       out.indices.push_back(row);
@@ -135,13 +136,14 @@ TestedGraph search_and_test(const sem::Table& table, const EdgeFactors& known,
   return result;
 }
 
-void keep_refined(const TestedGraph& tested, const std::vector<std::int64_t>& columns, Dag& dag) {
+void keep_refined(const TestedGraph& tested, const std::vector<std::int64_t>& columns, Dag& dag,
+                  Run& run) {
   const auto column = [&](std::int64_t feature) {
     return columns[static_cast<std::size_t>(feature)];
   };
   const std::vector<Edge>& kept = tested.edges.kept;
   dag.refined = true;
-  dag.statistic = scatter(tested.edges.tested, columns, dag.weights.rows);
+  dag.statistic = scatter(tested.edges.tested, columns, dag.weights.rows, run);
   std::vector<Edge> edges;
   dag.effective_threshold =
       kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
@@ -297,8 +299,8 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= sem::h_tolerance(options, m);
-  dag.weights = scatter(entries(fit.edges.weights), table.columns(), source.columns);
-  dag.sign = scatter(entries(fit.edges.sign), table.columns(), source.columns);
+  dag.weights = scatter(entries(fit.edges.weights), table.columns(), source.columns, run);
+  dag.sign = scatter(entries(fit.edges.sign), table.columns(), source.columns, run);
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
@@ -314,7 +316,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
     keep_refined(searches
                      ? search_and_test(table, known, fit.edges.weights, options, run)
                      : test_graph(table, entries(dag.weights), known, options, run),
-                 table.columns(), dag);
+                 table.columns(), dag, run);
   }
   warn(options, n, wanted_refinement && !dag.refined, dag);
   return dag;

@@ -18,7 +18,7 @@ public:
       : EdgeWeightModel({features, features, 1, features * features, 0}),
         unequal_variances_(unequal_variances) {}
 
-  void initialize(std::uint64_t, double* parameters) const override {
+  void initialize(double* parameters, Run&) const override {
     for (std::int64_t e = 0; e < edge_parameters(); ++e) parameters[e] = 0;
   }
 

@@ -211,10 +211,13 @@ public:
         floor_(0.1 * plain_threshold(options)) {}
 
   // Small enough that h is small, whatever M and the rank; not 0, where the gradient is.
-  void initialize(std::uint64_t seed, double* parameters) const override {
-    Rng rng(seed, {hash("dag.init")});
+  void initialize(double* parameters, Run& run) const override {
+    Rng rng(run.seed(), {hash("dag.init")});
     const double size = 0.1 / std::pow(static_cast<double>(shape().features * rank_), 0.25);
-    for (std::int64_t p = 0; p < shape().parameters; ++p) parameters[p] = size * rng.normal();
+    for (std::int64_t p = 0; p < shape().parameters; ++p) {
+      if (p % 4096 == 0) run.poll();
+      parameters[p] = size * rng.normal();
+    }
   }
   void set_edge(std::int64_t, std::int64_t, double, double*) const override {
     throw Error(Status::invalid_argument, "a model of low rank cannot start from edges");

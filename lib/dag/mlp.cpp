@@ -26,6 +26,19 @@ double initial_scale(std::int64_t features) {
   return 0.05 * std::min(1.0, std::sqrt(30.0 / static_cast<double>(features)));
 }
 
+// Calls multiply(first, last) for pieces of so many rows of a product, each row of `products`
+// products, such that a piece is short on a slow CPU too.
+template <class Multiply>
+void in_pieces(std::int64_t rows, std::int64_t products, Run& run, Multiply multiply) {
+  constexpr std::int64_t most = 50'000'000;
+  const std::int64_t length = std::max<std::int64_t>(16, most / products);
+  for (std::int64_t first = 0; first < rows; first += length) {
+    run.poll();
+    multiply(static_cast<arma::uword>(first),
+             static_cast<arma::uword>(std::min(rows, first + length)) - 1);
+  }
+}
+
 template <class T>
 class MlpSem final : public EdgeWeightModel<T> {
 public:
@@ -33,7 +46,7 @@ public:
       : EdgeWeightModel<T>(shape, std::move(causes)), hidden_(shape.channels),
         unequal_variances_(unequal_variances), part_(static_cast<std::size_t>(shape.features)) {}
 
-  void initialize(std::uint64_t seed, T* parameters) const override;
+  void initialize(T* parameters, Run& run) const override;
   void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const override;
   Score score(const Batch<T>& batch, const T* parameters, T* gradient, Run& run) override;
   void edge_signs(const Table& table, const T* parameters, Matrix& sign, Run& run) override;
@@ -53,8 +66,8 @@ private:
   Block block(std::int64_t number) const {
     return {number * block_effects, std::min(shape().features, (number + 1) * block_effects)};
   }
-  void pre_activate(const Batch<T>& batch, const Block& block, const T* parameters);
-  void weight_gradient(const Batch<T>& batch, const Block& block, T* gradient) const;
+  void pre_activate(const Batch<T>& batch, const Block& block, const T* parameters, Run& run);
+  void weight_gradient(const Batch<T>& batch, const Block& block, T* gradient, Run& run) const;
   simd::ColumnChoice<T> inputs_of(std::int64_t effect, const Batch<T>& batch) const {
     return {batch.x, batch.rows, causes().column(effect), shape().inputs};
   }
@@ -67,11 +80,11 @@ private:
 };
 
 template <class T>
-void MlpSem<T>::initialize(std::uint64_t seed, T* parameters) const {
+void MlpSem<T>::initialize(T* parameters, Run& run) const {
   const std::int64_t m = shape().features, inputs = shape().inputs;
   const double weight = initial_scale(inputs), out = 1 / std::sqrt(static_cast<double>(hidden_));
-  for (std::int64_t j = 0; j < m; ++j) {
-    Rng rng(seed, {hash("dag.init"), static_cast<std::uint64_t>(j)});
+  run.parallel_for(m, [&](std::int64_t j) {
+    Rng rng(run.seed(), {hash("dag.init"), static_cast<std::uint64_t>(j)});
     for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u) {
       for (std::int64_t c = 0; c < inputs; ++c)
         parameters[u * inputs + c] =
@@ -82,7 +95,7 @@ void MlpSem<T>::initialize(std::uint64_t seed, T* parameters) const {
       parameters[b_at() + u] = static_cast<T>(rng.normal());
     }
     parameters[c_at() + j] = 0;
-  }
+  });
 }
 
 // In equal parts to all units, so that each moves the effect in the direction of the weight.
@@ -97,12 +110,20 @@ void MlpSem<T>::set_edge(std::int64_t c, std::int64_t j, double weight, T* param
 // The units of a block of effects, without biases. All effects see the same inputs, which makes one
 // product, or each sees its own.
 template <class T>
-void MlpSem<T>::pre_activate(const Batch<T>& batch, const Block& block, const T* parameters) {
+void MlpSem<T>::pre_activate(const Batch<T>& batch, const Block& block, const T* parameters,
+                             Run& run) {
   const std::int64_t m = shape().features, n = batch.rows, inputs = shape().inputs,
                      start = block.first * hidden_, columns = block.end * hidden_ - start;
   if (causes().empty()) {
+    const arma::Mat<T> x = borrow(batch.x, n, m),
+                       weights = borrow(parameters + start * inputs, inputs, columns);
     arma::Mat<T> units = borrow(units_.data() + start * n, n, columns);
-    units = borrow(batch.x, n, m) * borrow(parameters + start * inputs, inputs, columns);
+    in_pieces(n, inputs * columns, run, [&](arma::uword first, arma::uword last) {
+      if (last - first + 1 == x.n_rows)
+        units = x * weights;
+      else
+        units.rows(first, last) = x.rows(first, last) * weights;
+    });
   } else {
     for (std::int64_t j = block.first; j < block.end; ++j)
       simd::column_product(inputs_of(j, batch), parameters + j * hidden_ * inputs, hidden_,
@@ -112,12 +133,20 @@ void MlpSem<T>::pre_activate(const Batch<T>& batch, const Block& block, const T*
 
 // From the derivatives with respect to the units.
 template <class T>
-void MlpSem<T>::weight_gradient(const Batch<T>& batch, const Block& block, T* gradient) const {
+void MlpSem<T>::weight_gradient(const Batch<T>& batch, const Block& block, T* gradient,
+                                Run& run) const {
   const std::int64_t m = shape().features, n = batch.rows, inputs = shape().inputs,
                      start = block.first * hidden_, columns = block.end * hidden_ - start;
   if (causes().empty()) {
     arma::Mat<T> slopes = borrow(gradient + start * inputs, inputs, columns);
-    slopes = borrow(batch.x, n, m).t() * borrow(units_.data() + start * n, n, columns);
+    const arma::Mat<T> x = borrow(batch.x, n, m),
+                       units = borrow(units_.data() + start * n, n, columns);
+    in_pieces(inputs, n * columns, run, [&](arma::uword first, arma::uword last) {
+      if (last - first + 1 == x.n_cols)
+        slopes = x.t() * units;
+      else
+        slopes.rows(first, last) = x.cols(first, last).t() * units;
+    });
     for (std::int64_t j = block.first; j < block.end; ++j)
       for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u) gradient[u * m + j] = 0;
   } else {
@@ -135,7 +164,7 @@ Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, 
 
   run.parallel_for(blocks(), [&](std::int64_t number) {
     const Block effects = block(number);
-    pre_activate(batch, effects, parameters);
+    pre_activate(batch, effects, parameters, run);
     for (std::int64_t j = effects.first; j < effects.end; ++j) {
       const std::int64_t u = j * hidden_;
       const T *v = parameters + v_at() + u, shift = parameters[c_at() + j];
@@ -148,7 +177,7 @@ Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, 
       simd::hidden_layer_slopes(units_.data() + u * n, n, hidden_, v, z, gradient + v_at() + u,
                                 gradient + b_at() + u);
     }
-    weight_gradient(batch, effects, gradient);
+    weight_gradient(batch, effects, gradient, run);
   });
 
   double total = 0;
@@ -172,7 +201,7 @@ void MlpSem<T>::edge_signs(const Table& table, const T* parameters, Matrix& sign
     units_.resize(static_cast<std::size_t>(n * k_all));
     run.parallel_for(blocks(), [&](std::int64_t number) {
       const Block effects = block(number);
-      pre_activate({values.data(), nullptr, n}, effects, parameters);
+      pre_activate({values.data(), nullptr, n}, effects, parameters, run);
       std::vector<T> z(static_cast<std::size_t>(n)), v_slope(static_cast<std::size_t>(hidden_)),
           bias_slope(v_slope);
       for (std::int64_t j = effects.first; j < effects.end; ++j) {
@@ -187,13 +216,14 @@ void MlpSem<T>::edge_signs(const Table& table, const T* parameters, Matrix& sign
       }
     });
   }
-  for (std::int64_t j = 0; j < m; ++j)
+  run.parallel_for(m, [&](std::int64_t j) {
     for (std::int64_t c = 0; c < inputs; ++c) {
       double sum = 0;
       for (std::int64_t u = j * hidden_; u < (j + 1) * hidden_; ++u)
         sum += parameters[u * inputs + c] * slope[static_cast<std::size_t>(u)];
       sign(c, j) = (sum > 0) - (sum < 0);
     }
+  });
 }
 
 } // namespace

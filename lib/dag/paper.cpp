@@ -53,9 +53,9 @@ public:
       : EdgeWeightModel({features, features, 1, features * features + 3 * units + 1, 0}),
         unequal_variances_(unequal_variances) {}
 
-  void initialize(std::uint64_t seed, double* parameters) const override {
+  void initialize(double* parameters, Run& run) const override {
     std::fill_n(parameters, edge_parameters(), 0.0);
-    Rng rng(seed, {hash("dag.init")});
+    Rng rng(run.seed(), {hash("dag.init")});
     double* w = parameters + edge_parameters();
     for (int k = 0; k < 2 * units; ++k) w[k] = rng.normal();               // w, b
     for (int k = 2 * units; k < 3 * units; ++k) w[k] = 0.1 * rng.normal(); // u: f starts near x
@@ -146,21 +146,24 @@ public:
       p[k] = k / units == 1 ? 0 : rng.uniform(-bound, bound); // w, b = 0, v
     p[3 * units] = 0;
   }
-  static void forward(const double* p, const arma::mat& x, arma::mat& y) {
+  static void forward(const double* p, const arma::mat& x, arma::mat& y, Run& run) {
     const double *w = p, *b = w + units, *v = b + units;
     y.set_size(x.n_rows, x.n_cols);
     y.fill(v[units]);
-    for (int k = 0; k < units; ++k)
+    for (int k = 0; k < units; ++k) {
+      run.poll();
       for (arma::uword e = 0; e < x.n_elem; ++e)
         y.memptr()[e] += v[k] * std::max(w[k] * x.memptr()[e] + b[k], 0.0);
+    }
   }
   /// From dy to the gradients of the parameters and dx.
   static void backward(const double* p, const arma::mat& x, const arma::mat& dy, double* gradient,
-                       arma::mat& dx) {
+                       arma::mat& dx, Run& run) {
     const double *w = p, *b = w + units, *v = b + units;
     double *gw = gradient, *gb = gw + units, *gv = gb + units;
     dx.zeros(x.n_rows, x.n_cols);
     for (int k = 0; k < units; ++k) {
+      run.poll();
       double sw = 0, sb = 0, sv = 0;
       for (arma::uword e = 0; e < x.n_elem; ++e) {
         const double pre = w[k] * x.memptr()[e] + b[k];
@@ -188,36 +191,37 @@ public:
       : EdgeWeightModel(
             {features, features, 1, features * features + 2 * ScalarRelu::parameters, 0}) {}
 
-  void initialize(std::uint64_t seed, double* parameters) const override {
+  void initialize(double* parameters, Run& run) const override {
     std::fill_n(parameters, edge_parameters(), 0.0);
-    Rng rng(seed, {hash("dag.init")});
+    Rng rng(run.seed(), {hash("dag.init")});
     ScalarRelu::initialize(rng, parameters + edge_parameters());
     ScalarRelu::initialize(rng, parameters + edge_parameters() + ScalarRelu::parameters);
   }
 
   Score score(const Batch<double>& batch, const double* parameters, double* gradient,
-              Run&) override {
+              Run& run) override {
     const std::int64_t m = shape().features;
     const double* encoder = parameters + edge_parameters();
     const double* decoder = encoder + ScalarRelu::parameters;
     double* encoder_gradient = gradient + edge_parameters();
     const arma::mat x = borrow(batch.x, batch.rows, m);
 
-    ScalarRelu::forward(encoder, x, f_);
+    ScalarRelu::forward(encoder, x, f_, run);
     arma::mat slope = borrow(gradient, m, m);
     Score score;
     score.kl = mixing_.score(batch, f_, borrow(parameters, m, m), false, slope, f_slope_);
 
-    ScalarRelu::forward(decoder, f_, error_);
+    ScalarRelu::forward(decoder, f_, error_, run);
     error_ -= x;
     const double n = static_cast<double>(batch.rows);
     arma::mat weighted = error_ / n;
     if (batch.weight) weighted %= borrow(batch.weight, batch.rows, m);
     score.reconstruction = 0.5 * arma::accu(weighted % error_);
     error_ = std::move(weighted);
-    ScalarRelu::backward(decoder, f_, error_, encoder_gradient + ScalarRelu::parameters, back_);
+    ScalarRelu::backward(decoder, f_, error_, encoder_gradient + ScalarRelu::parameters, back_,
+                         run);
     f_slope_ += back_;
-    ScalarRelu::backward(encoder, x, f_slope_, encoder_gradient, back_);
+    ScalarRelu::backward(encoder, x, f_slope_, encoder_gradient, back_, run);
     return score;
   }
 

@@ -55,7 +55,9 @@ void cut(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
   for (const Edge& e : dag.required) required.emplace(e.from, e.to);
   const std::vector<std::int64_t> place = places(m, visit); // among those visited
   std::vector<Edge> edges = entries(dag.weights);
-  std::erase_if(edges, [&](const Edge& e) { return required.contains({e.from, e.to}); });
+  std::erase_if(edges, [&](const Edge& e) {
+    return !(std::fabs(e.weight) > tau) || required.contains({e.from, e.to});
+  });
   for (Edge& e : edges) e.weight = signed_weight(dag, e.from, e.to);
   for (const auto& [from, to] : required) edges.push_back({from, to, required_weight});
   for (Edge& e : edges) // numbered as visited

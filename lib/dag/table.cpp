@@ -22,7 +22,7 @@ static_assert(sizeof(Matrix) > 0 && sizeof(std::vector<double>) > 0 &&
 namespace {
 
 constexpr std::int64_t min_columns = 2;
-constexpr std::int64_t block_values = 1 << 22; ///< of a block of rows that is looked at at a time
+constexpr std::int64_t block_values = 1 << 20; ///< of a block of rows that is looked at at a time
 
 // Standardised values are kept to 2^-20 of a standard deviation. Rescaling a column changes their
 // last bits; without them every step of the fit is the same, and so is the result.
@@ -70,8 +70,9 @@ Table::Table(const RowSource& source, const Matrix& weight, bool standardize, bo
   Matrix all(source.rows, features());
   for_blocks(source.rows, source.columns, [&](const std::vector<std::int64_t>& rows) {
     const Matrix block = prepared<double>(rows, run);
-    for (std::int64_t c = 0; c < features(); ++c)
+    run.parallel_for(features(), [&](std::int64_t c) {
       std::copy_n(block.column(c), block.rows(), all.column(c) + rows.front());
+    });
   });
   values_ = std::move(all);
 }

@@ -2,6 +2,7 @@ module;
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <new>
@@ -11,16 +12,18 @@ module;
 #include <vector>
 module cape.evaluate;
 
+#include "internal/sort.hpp"
+
 namespace cape {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Ranks from 0; equal values share the mean of theirs.
-std::vector<double> ranks(std::span<const double> x) {
+std::vector<double> ranks(std::span<const double> x, Run& run) {
   std::vector<std::size_t> order(x.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return x[i]; });
+  sort_in_pieces(order, [&](std::size_t i, std::size_t j) { return x[i] < x[j]; }, run);
   std::vector<double> out(x.size());
   for (std::size_t i = 0, j = 0; i < order.size(); i = j) {
     while (j < order.size() && x[order[j]] == x[order[i]]) ++j;
@@ -30,8 +33,8 @@ std::vector<double> ranks(std::span<const double> x) {
 }
 
 // Rank correlation; 0 where one side does not vary.
-double spearman(std::span<const double> a, std::span<const double> b) {
-  const std::vector<double> x = ranks(a), y = ranks(b);
+double spearman(std::span<const double> a, std::span<const double> b, Run& run) {
+  const std::vector<double> x = ranks(a, run), y = ranks(b, run);
   const double mean = 0.5 * (static_cast<double>(x.size()) - 1);
   double xy = 0, xx = 0, yy = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -48,7 +51,7 @@ struct Pairs {
     in_graph.push_back(graph);
     in_space.push_back(space);
   }
-  double correlation() const { return spearman(in_graph, in_space); }
+  double correlation(Run& run) const { return spearman(in_graph, in_space, run); }
 };
 
 // Of the nodes other than m, nearest first, how early the neighbours of m come; those at one
@@ -108,9 +111,9 @@ EmbeddingMetrics compare_embedding(const Digraph& graph, const MatrixView& dista
   }
   for (const Edge& e : graph.edges()) out.parents_closer += radius[at(e.from)] < radius[at(e.to)];
   out.parents_closer /= static_cast<double>(graph.edges().size());
-  out.distance = near.correlation();
-  out.strength = strong.correlation();
-  out.specificity = specific.correlation();
+  out.distance = near.correlation(run);
+  out.strength = strong.correlation(run);
+  out.specificity = specific.correlation(run);
   out.precision = std::accumulate(precision.begin(), precision.end(), 0.0) /
                   static_cast<double>(precision.size());
   return out;

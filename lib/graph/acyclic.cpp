@@ -2,6 +2,7 @@ module;
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <queue>
@@ -10,6 +11,8 @@ module;
 #include <utility>
 #include <vector>
 module cape.graph;
+
+#include "internal/sort.hpp"
 
 namespace cape {
 namespace {
@@ -135,8 +138,12 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau, Run& run) {
     result.graph = std::move(thresholded);
     return result;
   }
-  std::ranges::sort(edges, {},
-                    [](const Edge& e) { return std::tuple(-std::fabs(e.weight), e.from, e.to); });
+  const auto by = [](auto key) {
+    return [key](const Edge& a, const Edge& b) { return key(a) < key(b); };
+  };
+  const auto strongest_first = by(
+      [](const Edge& e) { return std::tuple(-std::fabs(e.weight), e.from, e.to); });
+  sort_in_pieces(edges, strongest_first, run);
   // Cycles lie within components, so that each has reachabilities of its own.
   const std::vector<std::int64_t> component = strong_components(thresholded);
   std::vector<std::int64_t> size(component.size()), number(component.size());
@@ -161,6 +168,7 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau, Run& run) {
       kept.push_back(e);
     }
   }
+  sort_in_pieces(kept, by([](const Edge& e) { return std::tuple(e.from, e.to); }), run);
   result.graph = Digraph(graph.size(), std::move(kept));
   return result;
 }

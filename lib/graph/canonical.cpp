@@ -1,6 +1,8 @@
 module;
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <span>
@@ -8,6 +10,8 @@ module;
 #include <utility>
 #include <vector>
 module cape.graph;
+
+#include "internal/sort.hpp"
 
 namespace cape {
 namespace {
@@ -69,10 +73,14 @@ private:
       waiting.erase(waiting.begin());
       if (end - start == 1) continue;
       std::vector<std::pair<std::vector<Arc>, std::size_t>> seen;
-      for (std::size_t i = start; i < end; ++i) seen.emplace_back(signature(order_[i]), order_[i]);
-      std::ranges::sort(seen);
+      for (std::size_t i = start; i < end; ++i) {
+        if (i % 1024 == 0) run_.poll();
+        seen.emplace_back(signature(order_[i]), order_[i]);
+      }
+      sort_in_pieces(seen, std::less<>{}, run_);
       std::size_t cell = start;
       for (std::size_t i = start; i < end; ++i) {
+        if (i % 4096 == 0) run_.poll();
         if (i > start && seen[i - start].first != seen[i - start - 1].first) {
           end_[cell] = i;
           cell = i;

@@ -35,7 +35,8 @@ Digraph::Digraph(std::int64_t nodes, std::vector<Edge> edges)
     if (!std::isfinite(e.weight))
       throw Error(Status::invalid_argument, "edge " + text(e) + ": the weight must be finite");
   }
-  std::ranges::sort(edges_, {}, [](const Edge& e) { return std::tuple(e.from, e.to); });
+  const auto ends = [](const Edge& e) { return std::tuple(e.from, e.to); };
+  if (!std::ranges::is_sorted(edges_, {}, ends)) std::ranges::sort(edges_, {}, ends);
   const auto twice = std::ranges::adjacent_find(
       edges_, [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; });
   if (twice != edges_.end())

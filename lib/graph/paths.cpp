@@ -175,8 +175,9 @@ Matrix undirected_distances(const Digraph& graph, double hop_cost, Run& run) {
   std::iota(all.begin(), all.end(), std::int64_t{0});
   Matrix distances = undirected_distances_from(graph, all, hop_cost, run);
   // A path sums to the same from either end but for the rounding: make it symmetric to the bit.
-  for (std::int64_t n = 0; n < graph.size(); ++n)
+  run.parallel_for(graph.size(), [&](std::int64_t n) {
     for (std::int64_t m = 0; m < n; ++m) distances(m, n) = distances(n, m);
+  });
   return distances;
 }
 

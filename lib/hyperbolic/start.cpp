@@ -32,12 +32,14 @@ bool center_squares(Matrix& d, double scale, Run& run) {
   const std::int64_t n = d.rows();
   double farthest = 0;
   bool connected = false;
-  for (std::int64_t j = 0; j < n; ++j)
+  for (std::int64_t j = 0; j < n; ++j) {
+    run.poll();
     for (std::int64_t i = 0; i < j; ++i)
       if (std::isfinite(d(i, j))) {
         connected = true;
         farthest = std::max(farthest, d(i, j));
       }
+  }
   if (!connected) return false;
   std::vector<double> mean(static_cast<std::size_t>(n));
   run.parallel_for(n, [&](std::int64_t j) {
@@ -74,6 +76,24 @@ void check(bool success) {
   if (!success) throw Error(Status::internal, "LAPACK failed in the start of the embedding");
 }
 
+// An orthonormal basis of the columns, by blocks of few: LAPACK's QR of all cannot be interrupted.
+// Twice against what is there already is enough (L. Giraud et al., 2005).
+arma::mat orthonormal(const arma::mat& columns, Run& run) {
+  arma::mat basis(columns.n_rows, columns.n_cols), block, r;
+  for (arma::uword first = 0; first < columns.n_cols; first += product_cols) {
+    const arma::uword last = std::min<arma::uword>(columns.n_cols, first + product_cols) - 1;
+    arma::mat rest = columns.cols(first, last);
+    for (int pass = 0; pass < 2; ++pass) {
+      if (first > 0) rest -= basis.head_cols(first) * (basis.head_cols(first).t() * rest).eval();
+      run.poll();
+      check(arma::qr_econ(block, r, rest));
+      rest = block;
+    }
+    basis.cols(first, last) = block;
+  }
+  return basis;
+}
+
 // Eigenvalues (rising) and vectors of the symmetric b; of a large one, Ritz pairs from a block
 // Krylov space, whose upper end is accurate.
 void leading_eigenpairs(Matrix& b, arma::vec& values, arma::mat& vectors, Run& run) {
@@ -81,24 +101,33 @@ void leading_eigenpairs(Matrix& b, arma::vec& values, arma::mat& vectors, Run& r
     check(arma::eig_sym(values, vectors, wrap(b)));
     return;
   }
-  arma::mat block(static_cast<arma::uword>(b.rows()), krylov_block), r, space;
+  arma::mat block(static_cast<arma::uword>(b.rows()), krylov_block), space;
   for (arma::uword j = 0; j < block.n_cols; ++j) {
     Rng rng(run.seed(), {hash("embed.krylov"), j});
     for (double& x : block.col(j)) x = rng.normal();
   }
   for (std::int64_t k = 0; k < direct_size / krylov_block; ++k) {
-    arma::mat next = product(b, block, run);
-    check(arma::qr_econ(block, r, next));
+    block = orthonormal(product(b, block, run), run);
     space = arma::join_rows(space, block);
     run.poll();
   }
-  arma::mat basis;
-  check(arma::qr_econ(basis, r, space));
-  run.poll();
-  const arma::mat small = basis.t() * product(b, basis, run);
+  const arma::mat basis = orthonormal(space, run);
+  const arma::mat image = product(b, basis, run);
+  arma::mat small(basis.n_cols, basis.n_cols);
+  for (arma::uword first = 0; first < image.n_cols; first += product_cols) {
+    const arma::uword last = std::min<arma::uword>(image.n_cols, first + product_cols) - 1;
+    small.cols(first, last) = basis.t() * image.cols(first, last);
+    run.poll();
+  }
   check(arma::eig_sym(values, vectors, arma::symmatu(small)));
   run.poll();
-  vectors = basis * vectors;
+  arma::mat lifted(basis.n_rows, vectors.n_cols);
+  for (arma::uword first = 0; first < vectors.n_cols; first += product_cols) {
+    const arma::uword last = std::min<arma::uword>(vectors.n_cols, first + product_cols) - 1;
+    lifted.cols(first, last) = basis * vectors.cols(first, last);
+    run.poll();
+  }
+  vectors = std::move(lifted);
 }
 
 // Classical scaling: rows of y get the leading coordinates; a coordinate's entry of largest size is
@@ -145,6 +174,7 @@ Matrix drawn_in(Matrix y) {
 Matrix around_origin(Matrix y, double noise, const EmbedOptions& options, Run& run) {
   Matrix points(options.dims + 1, y.cols());
   for (std::int64_t i = 0; i < y.cols(); ++i) {
+    if (i % 16 == 0) run.poll();
     Rng rng(run.seed(), {hash("embed.start"), static_cast<std::uint64_t>(i)});
     double sum = 0;
     for (std::int64_t k = 0; k < options.dims; ++k) {

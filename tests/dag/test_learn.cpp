@@ -2,9 +2,9 @@
 #define BOOST_TEST_MODULE learn
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -12,6 +12,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "occasions.hpp"
 
 namespace {
 
@@ -487,23 +488,30 @@ BOOST_AUTO_TEST_CASE(of_large_values_is_finite_or_an_error) {
   check_sound(learn(x, o), 4);
 }
 
-BOOST_AUTO_TEST_CASE(stops_within_100_ms_when_cancelled) {
-  // Time between two calls of the progress function, in CPU time: other work on the machine does
-  // not count. A call that returns false ends the computation at once.
-  const Matrix x = noise(200, 300, 18);
-  std::clock_t last = 0;
-  double longest = 0;
-  int calls = 0;
-  Run run(1, 1, [&](const cape::Progress& p) {
-    const std::clock_t now = std::clock();
-    if (p.step > 0 && last != 0) longest = std::max(longest, double(now - last) / CLOCKS_PER_SEC);
-    if (p.step > 0) last = now;
-    return ++calls < 30;
-  });
-  BOOST_TEST(
-      fails_with(Status::cancelled, "cancelled", [&] { cape::learn_dag(x, DagOptions(), run); }));
-  BOOST_TEST(calls == 30);
-  BOOST_TEST(longest < 0.1);
+// The two products of a step, of few rows and of many.
+BOOST_AUTO_TEST_CASE(can_be_stopped_at_any_moment) {
+  struct {
+    std::int64_t rows, features, batch, epochs;
+  } const cases[] = {{200, 300, 128, 2}, {200, 800, 128, 1}, {5000, 200, 5000, 1}};
+  for (const auto& c : cases) {
+    const Matrix x = noise(c.rows, c.features, 18);
+    DagOptions o = plain(c.epochs);
+    o.batch_size = c.batch;
+    const auto fit = [&](Run& run) { cape::learn_dag(x, o, run); };
+    const test::Occasions whole = test::occasions(fit, [](const auto&) { return false; });
+    const double steps =
+        static_cast<double>(c.epochs) *
+        std::max(1.0, static_cast<double>(c.rows / c.batch));
+    const double products = 4 * static_cast<double>(std::min(c.rows, c.batch)) *
+                            static_cast<double>(c.features * c.features * o.hidden);
+    BOOST_TEST(static_cast<double>(whole.count) >= steps * products / test::piece);
+    for (const std::int64_t at : {std::int64_t{1}, whole.count / 3, whole.count - 1}) {
+      std::int64_t n = 0;
+      const test::Occasions seen = test::occasions(fit, [&](const auto&) { return ++n == at; });
+      BOOST_TEST(seen.count == at);
+      BOOST_TEST(seen.after_cancelling == 0);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(refuses_tables_that_are_too_small) {
