@@ -1,9 +1,10 @@
 module;
+#include "internal/memory_limit.hpp"
+#include "internal/message.hpp"
+#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 module cape.core;
 
 namespace cape {
@@ -37,13 +38,12 @@ std::int64_t checked_size(std::int64_t rows, std::int64_t cols, std::string_view
 }
 
 void check_memory(double bytes, std::string_view what) {
-  const double have =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double have = memory_limit();
   if (bytes <= have) return;
-  char figures[96];
-  std::snprintf(figures, sizeof figures, " needs %.1f GB of memory; this machine has %.1f",
-                bytes / 1e9, have / 1e9);
-  throw Error(Status::out_of_memory, std::string(what) + figures);
+  const auto megabytes = [](double n) { return std::round(n / 1e5) / 10; };
+  throw Error(Status::out_of_memory, message(what, " needs ", megabytes(bytes),
+                                             " MB of memory; this process can have ",
+                                             megabytes(have)));
 }
 
 } // namespace cape

@@ -13,6 +13,7 @@ module;
 #include <thread>
 #include <utility>
 module cape.core;
+#include "core/work_buffer.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define CAPE_THREAD_SANITIZER 1
@@ -59,6 +60,7 @@ Run::Run(std::uint64_t seed, int threads, ProgressFunction progress,
   if (threads < 1)
     throw Error(Status::invalid_argument,
                 "threads is " + std::to_string(threads) + "; it must be at least 1");
+  require_work_buffer();
 }
 
 void Run::call_progress() {

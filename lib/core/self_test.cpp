@@ -1,5 +1,6 @@
 module;
 #include "internal/arma.hpp"
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +9,7 @@ module;
 #include <string>
 #include <string_view>
 module cape.core;
+#include "core/work_buffer.hpp"
 
 namespace cape {
 namespace {
@@ -33,10 +35,10 @@ void compare(const arma::mat& blas, const arma::mat& plain, arma::uword length, 
   for (arma::uword i = 0; i < plain.n_elem; ++i)
     if (!(std::abs(blas[i] - plain[i]) <= tolerance))
       throw Error(Status::internal,
-                  std::string("the BLAS kernel ") + blas_info().kernel + " computes " + what +
-                      " wrongly on this CPU: element " + std::to_string(i) + " is " +
-                      std::to_string(blas[i]) + " and should be " + std::to_string(plain[i]) +
-                      "; set OPENBLAS_CORETYPE to another kernel, e.g. Haswell or Prescott");
+                  message("the BLAS kernel ", blas_info().kernel, " computes ", what,
+                          " wrongly on this CPU: element ", i, " is ", blas[i],
+                          " and should be ", plain[i],
+                          "; set OPENBLAS_CORETYPE to another kernel, e.g. Haswell or Prescott"));
 }
 
 } // namespace
@@ -45,6 +47,7 @@ double blas_rate(std::int64_t n) {
   if (n < 1 || n > 8192)
     throw Error(Status::invalid_argument,
                 "n is " + std::to_string(n) + "; it must lie in [1, 8192]");
+  require_work_buffer();
   const auto size = static_cast<arma::uword>(n);
   const arma::mat a = random_matrix(size, size, 0), b = random_matrix(size, size, 1);
   arma::mat c(size, size);
@@ -60,6 +63,7 @@ double blas_rate(std::int64_t n) {
 }
 
 void self_test() {
+  require_work_buffer();
   // Below, at and beyond the tiles of the kernels, and multiples of none.
   constexpr arma::uword shapes[][3] = {{5, 7, 3}, {17, 33, 9}, {31, 130, 65}, {101, 67, 129}};
   for (const auto& [rows, inner, cols] : shapes) {
