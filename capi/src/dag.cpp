@@ -84,8 +84,12 @@ cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const
                  });
 }
 
-cape_status cape_dag_learn_rows(cape_dag** out, const cape_row_source* source,
-                                const cape_prior* prior, const cape_options* options) {
+namespace {
+
+// learn(source, knowledge, options, run)
+template <class Learn>
+cape_status learn_rows(cape_dag** out, const cape_row_source* source, const cape_prior* prior,
+                       const cape_options* options, Learn learn) noexcept {
   return create(out, [&] {
     const auto given = read_struct(source, "source", cape_row_source{});
     required(given.read, "source.read");
@@ -105,8 +109,29 @@ cape_status cape_dag_learn_rows(cape_dag** out, const cape_row_source* source,
     };
     cape::Run run = make_run(o);
     return cape_dag(
-        learn_dag({given.n_rows, given.n_cols, read}, p.knowledge, o.values.dag, run), true);
+        learn(cape::RowSource{given.n_rows, given.n_cols, read}, p.knowledge, o.values.dag, run),
+        true);
   });
+}
+
+} // namespace
+
+cape_status cape_dag_learn_rows(cape_dag** out, const cape_row_source* source,
+                                const cape_prior* prior, const cape_options* options) {
+  return learn_rows(out, source, prior, options,
+                    [](const auto& rows, const auto& knowledge, const auto& o, cape::Run& run) {
+                      return learn_dag(rows, knowledge, o, run);
+                    });
+}
+
+cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* source,
+                                     const cape_prior* prior, cape_checkpoint* checkpoint,
+                                     const cape_options* options) {
+  return learn_rows(out, source, prior, options,
+                    [&](const auto& rows, const auto& knowledge, const auto& o, cape::Run& run) {
+                      cape::Checkpoint& state = object(checkpoint, "checkpoint").state.dag;
+                      return learn_dag(rows, knowledge, o, run, state);
+                    });
 }
 
 cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency) {

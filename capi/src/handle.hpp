@@ -1,5 +1,6 @@
 // The objects behind the handles of the C interface.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -74,6 +75,9 @@ struct cape_prior : cape::capi::Tagged<0x7072'696f'7200'0001> {
 
 struct cape_checkpoint : cape::capi::Tagged<0x6368'6563'6b70'0001> {
   cape::FitCheckpoint state;
+  /// Entries of Step I's journal when the size was last asked for. While a fit runs it grows, on
+  /// other threads too, and what is saved must have the size that was told.
+  mutable std::atomic<std::int64_t> counted = 0;
 };
 
 struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {

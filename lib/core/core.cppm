@@ -9,6 +9,7 @@ module;
 #include <initializer_list>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -278,6 +279,31 @@ struct Progress {
 /// Called on the thread that started the computation and on no other; return false to cancel.
 using ProgressFunction = std::function<bool(const Progress&)>;
 
+/// Results of finished pieces of work by their keys, in the order in which they were added. Any
+/// thread may read and add at any time; only copies and assignments are the owner's alone.
+class Journal {
+public:
+  struct Entry {
+    std::uint64_t key;
+    double value;
+  };
+  Journal();
+  Journal(const Journal& other);
+  Journal& operator=(const Journal& other);
+  ~Journal();
+
+  std::optional<double> find(std::uint64_t key) const;
+  /// The first value of a key stays.
+  void add(std::uint64_t key, double value);
+  std::int64_t size() const;
+  /// The first `count` entries, or all if there are fewer.
+  std::vector<Entry> first(std::int64_t count) const;
+
+private:
+  struct Book;
+  std::unique_ptr<Book> book_;
+};
+
 /// The context of one computation: seed, threads, progress. Every long function takes one.
 /// Results depend on the seed and never on the number of threads.
 class Run {
@@ -320,17 +346,21 @@ private:
   std::atomic<bool> cancelled_{false};
 };
 
-/// Where an interrupted fit can go on: its state at the end of an epoch. Empty at the start.
+/// Where an interrupted fit can go on: its state at the end of an epoch, and what was finished
+/// after the last one. Empty at the start.
 struct Checkpoint {
-  std::uint64_t fit = 0;      ///< stands for all that the state depends on
+  std::uint64_t fit = 0;     ///< stands for all of the caller's that the state depends on
+  std::uint64_t build = 0;   ///< for the sources that it was computed by,
+  std::uint64_t kernels = 0; ///< and for the BLAS kernel and the SIMD target, which round otherwise
   std::int64_t epoch = 0;     ///< whole epochs done
   std::vector<double> values; ///< what the fit has to know to go on
+  Journal journal;            ///< of the refinement: its regressions and its decisions
 
-  /// For this fit from now on. Error(invalid_argument) if it is that of another; `same` is what both
-  /// must have in common: "graph, options or seed".
+  /// For this fit from now on. Error(invalid_argument) if it is that of another, which says in
+  /// what; `same` is what both must have in common: "graph, options or seed".
   void claim(std::uint64_t id, std::string_view same);
-  /// Error(invalid_argument) unless there are that many values.
-  void check_count(std::int64_t expected) const;
+  /// Error(invalid_argument) unless there are that many values, all of them finite.
+  void check(std::int64_t expected) const;
 };
 
 // ------------------------------------------------------------------------------------------ build

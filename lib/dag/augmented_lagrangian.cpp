@@ -82,6 +82,11 @@ void add_penalty(const T* w, const T* pull, std::int64_t n, T* gradient, Sums& s
   sums.squares += total(squares);
 }
 
+template <class T>
+bool all_finite(const std::vector<T>& values) {
+  return std::ranges::all_of(values, [](T v) { return std::isfinite(v); });
+}
+
 // AdamW (I. Loshchilov and F. Hutter, 2019) without weight decay, which on edge weights would be a
 // second shrinkage. |W|_1 is taken by its proximal operator: by its
 // subgradient, weights without an effect would jitter about 0 by a step, and the penalty would read
@@ -120,6 +125,8 @@ public:
     move(parts * shrinkage.length, std::ssize(mean_), 0);
   }
 
+  /// A square may have left the range of T.
+  bool finite() const { return all_finite(mean_) && all_finite(square_); }
   /// Everything that the next step depends on.
   void write(std::vector<double>& out) const {
     out.insert(out.end(), {power1_, power2_});
@@ -216,12 +223,10 @@ void write(const Solution<T>& fit, std::vector<double>& out) {
 template <class T>
 const double* resume(const Checkpoint& checkpoint, Solution<T>& fit) {
   constexpr std::int64_t multipliers = 5; // two of Adam, rho, alpha, h
-  checkpoint.check_count(epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) +
-                         multipliers);
+  checkpoint.check(epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) + multipliers);
   const double* in = checkpoint.values.data();
   for (std::int64_t e = 0; e < checkpoint.epoch; ++e, in += epoch_values)
-    fit.history.push_back(
-        {static_cast<std::int64_t>(in[0]), in[1], in[2], in[3], in[4], in[5], in[6]});
+    fit.history.push_back({e + 1, in[1], in[2], in[3], in[4], in[5], in[6]});
   std::copy_n(in, fit.parameters.size(), fit.parameters.begin());
   return in + fit.parameters.size();
 }
@@ -399,7 +404,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   };
 
   Penalty penalty{lambda, options.l2, first_rho(m), 0.0, factor.empty() ? nullptr : &factor};
-  double h_before = std::numeric_limits<double>::infinity();
+  double h_before = std::numeric_limits<double>::max();
   std::int64_t step = 0, first_epoch = 1;
   if (checkpoint && checkpoint->epoch > 0) {
     const double* in = resume(*checkpoint, fit);
@@ -452,7 +457,13 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
         penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);
       h_before = fit.h;
     }
-    if (checkpoint && ends_with_h) {
+    // What is not finite is not kept: the state before it leads there again.
+    if (checkpoint && ends_with_h && std::isfinite(penalty.alpha) && std::isfinite(fit.h) &&
+        all_finite(fit.parameters) && adam.finite()) {
+      // Room first, for some more epochs: between the old state and the new one nothing can fail.
+      checkpoint->values.reserve(
+          static_cast<std::size_t>(epoch_values * (epoch / 1000 + 1) * 1000 + 5) +
+          3 * fit.parameters.size());
       checkpoint->values.clear();
       write(fit, checkpoint->values);
       adam.write(checkpoint->values);

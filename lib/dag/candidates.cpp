@@ -227,7 +227,8 @@ double Component<T>::exponential_rows(std::int64_t first, Matrix& gradient, Run&
     term.swap(next);
     run.poll();
     if (largest_sum > limit<T>) return std::numeric_limits<double>::infinity();
-    if (static_cast<double>(largest) <= negligible * static_cast<double>(largest_sum)) break;
+    // Also where both are NaN, which the caller finds in h.
+    if (!(static_cast<double>(largest) > negligible * static_cast<double>(largest_sum))) break;
   }
   double trace = 0;
   for (std::int64_t b = 0; b < count; ++b) {

@@ -224,11 +224,12 @@ struct RowSource {
 Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
               Run& run);
 
-/// The largest working set of learn_dag() on a table of this size in bytes, the table included, when
-/// nothing is missing, weighted or in batches: each of those adds a table. A checkpoint adds three
-/// times the weights; of low rank, the weights of the result come on top. learn_dag() throws
-/// Error(out_of_memory) with this figure when the machine has less. Measured: docs/performance.md.
-/// Error(invalid_argument) for sizes or options out of range.
+/// The largest working set of learn_dag() on a table of this size in bytes, the table included,
+/// when nothing is missing, weighted or in batches: each of those adds a table. A checkpoint adds
+/// three times the weights, and some 80 bytes for a regression of the refinement; of low rank, the
+/// weights of the result come on top. learn_dag() throws Error(out_of_memory) with this figure when
+/// the machine has less. Measured: docs/performance.md. Error(invalid_argument) for sizes or
+/// options out of range.
 double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options);
 
 /// Seconds that learn_dag() takes on a table of this size, a rough figure for one thread of a
@@ -238,11 +239,16 @@ double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptio
 /// The same, from the checkpoint on if it is not empty, and keeping it up to date: after an
 /// Error(cancelled), or any other, another call goes on where this one was. The bits of the result
 /// are those of a fit that was not interrupted. The checkpoint is the state at the end of the last
-/// epoch that ended with a renewal of dh/dA; what was done after it, and the refinement, is done
-/// again. Error(invalid_argument) if the checkpoint is that of another table, knowledge, options or
-/// seed. Holds three doubles for every parameter of the model.
+/// epoch that ended with a renewal of dh/dA, and after the last epoch every regression of the
+/// refinement that was finished; what was done since then, and the screening before the first
+/// epoch, is done again. When an error leaves it, it has all that it had before.
+/// Error(invalid_argument) if the checkpoint is that of another table, knowledge, options or seed,
+/// of another build of this library, or of another BLAS kernel or SIMD target, or damaged. Holds
+/// three doubles for every parameter of the model, and two numbers for every regression.
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run, Checkpoint& checkpoint);
+Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
+              Run& run, Checkpoint& checkpoint);
 
 /// The same fit cut at another threshold (finite, tau >= 0), without training again; always
 /// acyclic. Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and
@@ -722,9 +728,10 @@ Matrix center_batches(const MatrixView& x, const Design& design);
 std::int64_t refinement_folds(std::int64_t rows);
 /// The t at which refine() keeps a parent: options.refine_t, or the automatic choice for N rows.
 double refinement_t(const DagOptions& options, std::int64_t rows);
-/// refine() within such factors.
+/// refine() within such factors. journal, here and below: null, or where finished regressions are
+/// kept and looked for, all of one fit.
 Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
-                  bool unequal_variances, const DagOptions& options, Run& run);
+                  bool unequal_variances, const DagOptions& options, Run& run, Journal* journal);
 
 /// Whether the refinement of so many columns looks for a better order of them.
 bool searches_order(const DagOptions& options, std::int64_t columns);
@@ -742,7 +749,7 @@ struct Elimination {
 /// lose a cause.
 Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
-                      const std::function<void(std::size_t)>& report);
+                      Journal* journal, const std::function<void(std::size_t)>& report);
 
 /// The threshold where no tests suggest another: options.threshold, or the automatic one. Weights
 /// of less than a tenth of the latter have no say in the tests.
@@ -757,7 +764,7 @@ constexpr std::int64_t sampled_effects = 60, sampled_rows = 5000;
 /// suggest_threshold() from the table that these weights, by its source's columns, were learned
 /// from.
 ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,
-                                      const DagOptions& options, Run& run);
+                                      const DagOptions& options, Run& run, Journal* journal);
 
 /// The refinement where columns are many: their order is that of the weights (by the source's
 /// columns), and each is tested against its strongest partners. The result is by features of the
@@ -767,7 +774,8 @@ struct TestedGraph {
   std::vector<std::int64_t> order;
 };
 TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights,
-                       const EdgeFactors& known, const DagOptions& options, Run& run);
+                       const EdgeFactors& known, const DagOptions& options, Run& run,
+                       Journal* journal);
 
 /// Fill graph, order, threshold, effective_threshold and n_removed_for_acyclicity from weights and
 /// sign. Nodes are visited in the given order, so that ties do not depend on how they are numbered.

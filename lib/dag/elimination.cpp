@@ -102,7 +102,7 @@ possible_causes(std::span<const std::int64_t> effects, const std::vector<Edge>& 
 // are in memory.
 Elimination test(const sem::Table& table, std::int64_t rows, std::span<const std::int64_t> effects,
                  const std::vector<std::vector<std::int64_t>>& causes, const EdgeFactors& known,
-                 const DagOptions& options, Run& run,
+                 const DagOptions& options, Run& run, Journal* journal,
                  const std::function<void(std::size_t)>& report) {
   report(effects.size());
   std::set<std::int64_t> distinct(effects.begin(), effects.end());
@@ -115,8 +115,9 @@ Elimination test(const sem::Table& table, std::int64_t rows, std::span<const std
     for (const std::int64_t i : causes[at]) of_one.push_back(place[static_cast<std::size_t>(i)]);
     std::ranges::sort(of_one);
   }
-  Elimination found = eliminate(table.spaced_rows(rows, columns, run), by_place,
-                                edges_between(known.required(), place), options, run, report);
+  Elimination found =
+      eliminate(table.spaced_rows(rows, columns, run), by_place,
+                edges_between(known.required(), place), options, run, journal, report);
   for (std::vector<Edge>* edges : {&found.kept, &found.tested})
     for (Edge& e : *edges)
       e = {columns[static_cast<std::size_t>(e.from)], columns[static_cast<std::size_t>(e.to)],
@@ -133,7 +134,8 @@ Digraph unpruned_graph(const Dag& dag) {
 }
 
 TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights,
-                       const EdgeFactors& known, const DagOptions& options, Run& run) {
+                       const EdgeFactors& known, const DagOptions& options, Run& run,
+                       Journal* journal) {
   const std::int64_t m = table.features();
   const std::vector<Edge> edges = weighted_edges(weights, table, known);
   TestedGraph result;
@@ -147,12 +149,12 @@ TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights
       (std::int64_t{1} << 25) / (table.rows() * (1 + most_partners(options.sem))), 8, 256);
   for (std::int64_t first = 0; first < m; first += block) {
     const std::int64_t end = std::min(m, first + block);
-    const Elimination found = test(
-        table, table.rows(), std::span(all.begin() + first, all.begin() + end),
-        std::vector(causes.begin() + first, causes.begin() + end), known, options, run,
-        [&](std::size_t open) {
-          run.report({"dag.refine", end - static_cast<std::int64_t>(open), m});
-        });
+    const Elimination found =
+        test(table, table.rows(), std::span(all.begin() + first, all.begin() + end),
+             std::vector(causes.begin() + first, causes.begin() + end), known, options, run,
+             journal, [&](std::size_t open) {
+               run.report({"dag.refine", end - static_cast<std::int64_t>(open), m});
+             });
     result.edges.kept.insert(result.edges.kept.end(), found.kept.begin(), found.kept.end());
     result.edges.tested.insert(result.edges.tested.end(), found.tested.begin(),
                                found.tested.end());
@@ -161,7 +163,7 @@ TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights
 }
 
 ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,
-                                      const DagOptions& options, Run& run) {
+                                      const DagOptions& options, Run& run, Journal* journal) {
   const std::int64_t m = table.features();
   const EdgeFactors nothing;
   const std::vector<Edge> edges = weighted_edges(weights, table, nothing);
@@ -180,7 +182,7 @@ ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector
                                       most_partners(options.sem));
   const Elimination found =
       test(table, std::min(sampled_rows, table.rows()), effects, causes, nothing, options, run,
-           [&, round = std::int64_t{0}](std::size_t) mutable {
+           journal, [&, round = std::int64_t{0}](std::size_t) mutable {
              run.report({"dag.threshold", round++});
            });
   std::set<std::pair<std::int64_t, std::int64_t>> kept;
@@ -211,8 +213,8 @@ ThresholdSuggestion suggest_threshold(const MatrixView& x, const Digraph& graph,
                                               graph.size(), " nodes; they must be as many"));
   const RowSource source = rows_of(x);
   const Matrix equal;
-  return suggest_threshold(sem::Table(source, equal, options.standardize, true, run),
-                           graph.edges(), options, run);
+  return suggest_threshold(sem::Table(source, equal, options.standardize, true, run), graph.edges(),
+                           options, run, nullptr);
 }
 
 } // namespace cape

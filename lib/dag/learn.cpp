@@ -120,14 +120,15 @@ SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int6
 
 // The refinement of few columns.
 TestedGraph search_and_test(const sem::Table& table, const EdgeFactors& known,
-                            const SparseMatrix& weights, const DagOptions& options, Run& run) {
+                            const SparseMatrix& weights, const DagOptions& options, Run& run,
+                            Journal* journal) {
   const std::int64_t m = table.features();
   Matrix strength = to_matrix(weights);
   for (double& value : std::span(strength.data(), static_cast<std::size_t>(strength.size())))
     value = std::fabs(value);
   const Matrix read = table.values().empty() ? table.spaced_rows(table.rows(), run) : Matrix();
-  Refinement refined = refine(read.empty() ? table.values() : read, strength,
-                              pack(known, {}, m, m), options.standardize, options, run);
+  Refinement refined = refine(read.empty() ? table.values() : read, strength, pack(known, {}, m, m),
+                              options.standardize, options, run, journal);
   TestedGraph result{{std::move(refined.kept), {}}, std::move(refined.order)};
   for (std::int64_t j = 0; j < m; ++j)
     for (std::int64_t i = 0; i < m; ++i)
@@ -296,6 +297,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
     checkpoint->claim(fit_id(table, weight, causes, factor, start, options, run.seed()),
                       "table, knowledge, options or seed");
   sem::Fit fit = sem::train(table, causes, dag.lambda, factor, start, options, run, checkpoint);
+  Journal* journal = checkpoint ? &checkpoint->journal : nullptr;
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= sem::h_tolerance(options, m);
@@ -305,7 +307,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
   if (tests_sample(options, m) && weight.empty())
-    dag.suggestion = suggest_threshold(table, entries(dag.weights), options, run);
+    dag.suggestion = suggest_threshold(table, entries(dag.weights), options, run, journal);
   cut(dag, dag.suggestion.effects > 0 ? dag.suggestion.threshold : plain_threshold(options), visit,
       run);
 
@@ -313,9 +315,8 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   if (wanted_refinement && weight.empty()) {
     const bool searches = searches_order(options, m);
     if (searches) check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
-    keep_refined(searches
-                     ? search_and_test(table, known, fit.edges.weights, options, run)
-                     : test_graph(table, entries(dag.weights), known, options, run),
+    keep_refined(searches ? search_and_test(table, known, fit.edges.weights, options, run, journal)
+                          : test_graph(table, entries(dag.weights), known, options, run, journal),
                  table.columns(), dag, run);
   }
   warn(options, n, wanted_refinement && !dag.refined, dag);
@@ -368,15 +369,29 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
                checkpoint);
 }
 
-Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
-              Run& run) {
+namespace {
+
+Dag learn_rows(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
+               Run& run, Checkpoint* checkpoint) {
   checked_size(source.rows, source.columns, "source");
   check_request(source.rows, source.columns, knowledge, options);
   if (!source.read) throw Error(Status::invalid_argument, "source has no function that reads rows");
   check_memory(learn_dag_memory(source.rows, source.columns, options) -
                    table_bytes(source.rows, source.columns),
                task(source.rows, source.columns));
-  return learn(checked(source), Matrix(), false, knowledge, options, run, nullptr);
+  return learn(checked(source), Matrix(), false, knowledge, options, run, checkpoint);
+}
+
+} // namespace
+
+Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
+              Run& run) {
+  return learn_rows(source, knowledge, options, run, nullptr);
+}
+
+Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOptions& options,
+              Run& run, Checkpoint& checkpoint) {
+  return learn_rows(source, knowledge, options, run, &checkpoint);
 }
 
 // ------------------------------------------------------------------------------------- objective

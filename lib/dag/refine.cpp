@@ -11,12 +11,14 @@ module;
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <new>
 #include <numbers>
 #include <numeric>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -55,6 +57,9 @@ public:
   std::int64_t rows() const { return rows_; }
   /// Squared errors in the units of the data, in the order of row().
   std::vector<double> squared_error(const Family& family) const;
+  /// Stands for a piece of work on a column and others, by their contents: in another part of the
+  /// table they have other numbers.
+  std::uint64_t key(std::string_view work, const Family& family) const;
   /// Which row of the table the i-th squared error belongs to.
   std::int64_t row(std::int64_t i) const { return row_[static_cast<std::size_t>(i)]; }
 
@@ -255,6 +260,25 @@ std::vector<double> Regressions::squared_error(const Family& family) const {
   return error;
 }
 
+std::uint64_t Regressions::key(std::string_view work, const Family& family) const {
+  std::string text(work);
+  const auto add = [&](std::int64_t j) {
+    text += " " + std::to_string(id_[static_cast<std::size_t>(j)]);
+  };
+  add(family.node);
+  for (const std::int64_t parent : family.parents) add(parent);
+  return hash(text);
+}
+
+// What the journal, which may be null, has under this key.
+std::optional<double> known(const Journal* journal, std::uint64_t key) {
+  return journal ? journal->find(key) : std::nullopt;
+}
+// A checkpoint holds finite numbers alone.
+void note(Journal* journal, std::uint64_t key, double value) {
+  if (journal && std::isfinite(value)) journal->add(key, value);
+}
+
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
@@ -324,26 +348,26 @@ BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& fac
 
 // Backward elimination of causes, for all families at once; those that are required stay. report
 // gets the number of regressions that come next, and of families that may still lose a cause.
-Elimination eliminate_from(std::vector<Family> open, const Regressions& regressions,
-                           double least_t,
+Elimination eliminate_from(std::vector<Family> open, const Regressions& regressions, double least_t,
                            const std::function<bool(std::int64_t, std::int64_t)>& required,
-                           Run& run,
+                           Run& run, Journal* journal,
                            const std::function<void(std::size_t, std::size_t)>& report) {
   // Only families that may still lose a parent stay open.
   std::erase_if(open, [](const Family& f) { return f.parents.empty(); });
-  std::vector<std::vector<double>> error(open.size());
-  report(open.size(), open.size());
-  run.parallel_for(std::ssize(open), [&](std::int64_t i) {
-    const auto at = static_cast<std::size_t>(i);
-    error[at] = regressions.squared_error(open[at]);
-  });
+  std::vector<std::vector<double>> error(open.size()); // empty until a trial needs it
 
   struct Trial {
     std::size_t of; // which of the open families
     Family without;
     std::int64_t parent;
-    std::vector<double> error;
+    std::uint64_t key;
+    std::vector<double> error; // empty if the journal knows t
     double t;
+  };
+  const auto test = [&](Trial& trial) {
+    trial.error = regressions.squared_error(trial.without);
+    trial.t = effect_t(trial.error, error[trial.of]);
+    note(journal, trial.key, trial.t);
   };
   std::map<std::pair<std::int64_t, std::int64_t>, double> statistic; // 0 where not tested
   Elimination result;
@@ -354,14 +378,34 @@ Elimination eliminate_from(std::vector<Family> open, const Regressions& regressi
         if (required(parent, open[o].node)) continue;
         Family without = open[o];
         std::erase(without.parents, parent);
-        trials.push_back({o, std::move(without), parent, {}, 0});
+        Family tested = without; // the one that is left out comes last
+        tested.parents.push_back(parent);
+        const std::uint64_t key = regressions.key("dag.refine.t", tested);
+        trials.push_back({o, std::move(without), parent, key, {}, 0});
       }
-    report(trials.size(), open.size());
-    run.parallel_for(std::ssize(trials), [&](std::int64_t i) {
-      Trial& trial = trials[static_cast<std::size_t>(i)];
-      trial.error = regressions.squared_error(trial.without);
-      trial.t = effect_t(trial.error, error[trial.of]);
+    // The first trial of a family comes with the family's own error, so that with every two
+    // regressions something is done that need not be done again.
+    std::vector<Trial*> first, others;
+    std::vector<bool> begun(open.size());
+    for (Trial& trial : trials) {
+      const std::size_t o = trial.of;
+      if (const std::optional<double> t = known(journal, trial.key)) {
+        trial.t = *t;
+      } else if (error[o].empty() && !begun[o]) {
+        begun[o] = true;
+        first.push_back(&trial);
+      } else {
+        others.push_back(&trial);
+      }
+    }
+    report(2 * first.size() + others.size(), open.size());
+    run.parallel_for(std::ssize(first), [&](std::int64_t i) {
+      Trial& trial = *first[static_cast<std::size_t>(i)];
+      error[trial.of] = regressions.squared_error(open[trial.of]);
+      test(trial);
     });
+    run.parallel_for(std::ssize(others),
+                     [&](std::int64_t i) { test(*others[static_cast<std::size_t>(i)]); });
 
     std::vector<Trial*> weakest(open.size(), nullptr);
     for (Trial& trial : trials) {
@@ -391,11 +435,11 @@ Elimination eliminate_from(std::vector<Family> open, const Regressions& regressi
 class Search {
 public:
   Search(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
-         bool unequal_variances, const DagOptions& options, Run& run)
+         bool unequal_variances, const DagOptions& options, Run& run, Journal* journal)
       : regressions_(x, options, run), factor_(factor),
         candidates_(candidates(weights, factor, most_partners(options.sem))),
         unequal_variances_(unequal_variances), t_(refinement_t(options, x.rows)), options_(options),
-        run_(run) {}
+        run_(run), journal_(journal) {}
 
   /// Move nodes along the order as long as the score falls.
   void improve(std::vector<std::int64_t>& order);
@@ -406,6 +450,9 @@ private:
   using Order = std::vector<std::int64_t>;
   Family family(const Order& order, std::size_t position) const;
   bool keeps_required(const Order& order) const;
+  static Order moved(Order order, std::int64_t from, std::int64_t to);
+  /// Where the node at a place of the order should stand: there, if nothing much is won elsewhere.
+  std::int64_t best_place(const Order& order, std::int64_t from);
   void fit(const std::vector<Order>& orders);
   double score(const Order& order) const;
   void report_fits(std::size_t n);
@@ -417,6 +464,7 @@ private:
   double t_;
   const DagOptions& options_;
   Run& run_;
+  Journal* journal_;
   std::map<Family, double> mean_error_;
   std::int64_t n_fits_ = 0;
 };
@@ -452,7 +500,13 @@ void Search::fit(const std::vector<Order>& orders) {
   report_fits(families.size());
   run_.parallel_for(std::ssize(families), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
-    error[at] = mean(regressions_.squared_error(families[at]));
+    const std::uint64_t key = regressions_.key("dag.refine.error", families[at]);
+    if (const std::optional<double> found = known(journal_, key)) {
+      error[at] = *found;
+    } else {
+      error[at] = mean(regressions_.squared_error(families[at]));
+      note(journal_, key, error[at]);
+    }
   });
   for (std::size_t i = 0; i < families.size(); ++i) mean_error_.emplace(families[i], error[i]);
 }
@@ -468,35 +522,57 @@ double Search::score(const Order& order) const {
 }
 
 void Search::improve(Order& order) {
-  const std::int64_t last = std::ssize(order) - 1, reach = window(options_, std::ssize(order));
-  fit({order});
-  double current = score(order);
   for (std::int64_t sweep = 0; sweep < max_sweeps; ++sweep) {
     bool changed = false;
     for (const std::int64_t node : Order(order)) {
       const std::int64_t from = std::ranges::find(order, node) - order.begin();
-      std::vector<Order> moved;
-      for (std::int64_t to = std::max<std::int64_t>(0, from - reach);
-           to <= std::min(last, from + reach); ++to) {
-        if (to == from) continue;
-        moved.push_back(order);
-        moved.back().erase(moved.back().begin() + from);
-        moved.back().insert(moved.back().begin() + to, node);
-        if (!keeps_required(moved.back())) moved.pop_back();
-      }
-      fit(moved);
-      // The sum of squares has the units of the data: it must gain the same part of its mean.
-      const double gain =
-          unequal_variances_ ? min_gain : min_gain * current / static_cast<double>(order.size());
-      const auto best =
-          std::ranges::min_element(moved, {}, [&](const Order& o) { return score(o); });
-      if (best == moved.end() || !(score(*best) < current - gain)) continue;
-      order = *best;
-      current = score(order);
+      run_.poll();
+      std::string text = "dag.refine.move " + std::to_string(from);
+      for (const std::int64_t j : order) text += " " + std::to_string(j);
+      const std::uint64_t key = hash(text);
+      const std::optional<double> found = known(journal_, key);
+      if (found && !(*found >= 0 && *found < static_cast<double>(order.size())))
+        throw Error(Status::invalid_argument,
+                    "checkpoint is damaged: it moves a column to place " + std::to_string(*found));
+      const std::int64_t to = found ? static_cast<std::int64_t>(*found) : best_place(order, from);
+      note(journal_, key, static_cast<double>(to));
+      if (to == from) continue;
+      order = moved(std::move(order), from, to);
       changed = true;
     }
     if (!changed) break;
   }
+}
+
+Search::Order Search::moved(Order order, std::int64_t from, std::int64_t to) {
+  const std::int64_t node = order[static_cast<std::size_t>(from)];
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, node);
+  return order;
+}
+
+std::int64_t Search::best_place(const Order& order, std::int64_t from) {
+  const std::int64_t last = std::ssize(order) - 1, reach = window(options_, std::ssize(order));
+  std::vector<Order> tried{order};
+  std::vector<std::int64_t> place{from};
+  for (std::int64_t to = std::max<std::int64_t>(0, from - reach);
+       to <= std::min(last, from + reach); ++to) {
+    if (to == from) continue;
+    Order other = moved(order, from, to);
+    if (!keeps_required(other)) continue;
+    tried.push_back(std::move(other));
+    place.push_back(to);
+  }
+  fit(tried);
+  std::vector<double> scores(tried.size());
+  std::ranges::transform(tried, scores.begin(), [this](const Order& o) { return score(o); });
+  // The sum of squares has the units of the data: it must gain the same part of its mean.
+  const double current = scores.front();
+  const double gain =
+      unequal_variances_ ? min_gain : min_gain * current / static_cast<double>(order.size());
+  const auto best = std::min_element(scores.begin() + 1, scores.end());
+  if (best == scores.end() || !(*best < current - gain)) return from;
+  return place[static_cast<std::size_t>(best - scores.begin())];
 }
 
 Refinement Search::eliminate(const Order& order) {
@@ -504,7 +580,7 @@ Refinement Search::eliminate(const Order& order) {
   for (std::size_t p = 0; p < order.size(); ++p) families.push_back(family(order, p));
   Elimination found = eliminate_from(
       std::move(families), regressions_, t_,
-      [this](std::int64_t i, std::int64_t j) { return is_required(factor_, i, j); }, run_,
+      [this](std::int64_t i, std::int64_t j) { return is_required(factor_, i, j); }, run_, journal_,
       [this](std::size_t fits, std::size_t) { report_fits(fits); });
   Refinement result{Matrix(std::ssize(order), std::ssize(order)), std::move(found.kept), order};
   for (const Edge& e : found.tested) result.statistic(e.from, e.to) = e.weight;
@@ -572,11 +648,11 @@ double refinement_t(const DagOptions& options, std::int64_t rows) {
 
 Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run) {
-  return refine(x, weights, Matrix(), unequal_variances, options, run);
+  return refine(x, weights, Matrix(), unequal_variances, options, run, nullptr);
 }
 
 Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
-                  bool unequal_variances, const DagOptions& options, Run& run) {
+                  bool unequal_variances, const DagOptions& options, Run& run, Journal* journal) {
   check_observations(x, options);
   check_view(weights, "weights");
   check_finite(weights, "weights");
@@ -599,14 +675,14 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& 
   run.report({"dag.refine", 0});
   std::vector<std::int64_t> order =
       topological_order(project_acyclic(Digraph::from_adjacency(preference), 0, run).graph);
-  Search search(x, strength, factor, unequal_variances, options, run);
+  Search search(x, strength, factor, unequal_variances, options, run, journal);
   search.improve(order);
   return search.eliminate(order);
 }
 
 Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
-                      const std::function<void(std::size_t)>& report) {
+                      Journal* journal, const std::function<void(std::size_t)>& report) {
   std::vector<Family> families;
   for (std::size_t j = 0; j < causes.size(); ++j)
     families.push_back({static_cast<std::int64_t>(j), causes[j]});
@@ -614,8 +690,10 @@ Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::in
   for (const Edge& e : required) stays.emplace(e.from, e.to);
   return eliminate_from(
       std::move(families), Regressions(x, options, run), refinement_t(options, x.rows),
-      [&](std::int64_t i, std::int64_t j) { return stays.contains({i, j}); }, run,
-      [&](std::size_t, std::size_t open) { report(open); });
+      [&](std::int64_t i, std::int64_t j) {
+        return stays.contains({i, j});
+      },
+      run, journal, [&](std::size_t, std::size_t open) { report(open); });
 }
 
 } // namespace cape

@@ -474,14 +474,19 @@ std::vector<std::span<double>> state(Descent& descent) {
   return out;
 }
 
+// Room first, for some more epochs: between the old state and the new one nothing can fail.
 void save(Descent& descent, const Embedding& result, Checkpoint& checkpoint) {
+  const std::vector<std::span<double>> parts = state(descent);
+  const std::int64_t epochs = (std::ssize(result.history) / 1000 + 1) * 1000;
+  std::size_t room = static_cast<std::size_t>(epoch_values * epochs + 1);
+  for (const std::span<double> part : parts) room += part.size();
   std::vector<double>& out = checkpoint.values;
+  out.reserve(room);
   out.clear();
   for (const EmbedEpoch& e : result.history)
     out.insert(out.end(), {e.loss, e.contrastive, e.ranking, e.generality});
   out.push_back(static_cast<double>(result.n_clamped));
-  for (const std::span<double> part : state(descent))
-    out.insert(out.end(), part.begin(), part.end());
+  for (const std::span<double> part : parts) out.insert(out.end(), part.begin(), part.end());
   checkpoint.epoch = std::ssize(result.history);
 }
 
@@ -489,10 +494,14 @@ void restore(const Checkpoint& checkpoint, Descent& descent, Embedding& result) 
   const std::vector<std::span<double>> parts = state(descent);
   std::int64_t expected = epoch_values * checkpoint.epoch + 1;
   for (const std::span<double> part : parts) expected += std::ssize(part);
-  checkpoint.check_count(expected);
+  checkpoint.check(expected);
   const double* in = checkpoint.values.data();
   for (std::int64_t e = 1; e <= checkpoint.epoch; ++e, in += epoch_values)
     result.history.push_back({e, in[0], in[1], in[2], in[3]});
+  constexpr double most = 1e15; // an integer that a double holds
+  if (!(*in >= 0 && *in <= most))
+    throw Error(Status::invalid_argument,
+                message("checkpoint is damaged: it counts ", *in, " points that were clamped"));
   result.n_clamped = static_cast<std::int64_t>(*in++);
   for (const std::span<double> part : parts) {
     std::copy_n(in, part.size(), part.begin());

@@ -223,16 +223,22 @@ CAPE_API cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, c
 
 /* ------------------------------------------------------------ interrupted fits that go on */
 
-/* The state of a fit at the end of its last whole epoch, of Step I and, once begun, of Step II. A new one
- * is empty: the start. */
+/* The state of a fit at the end of its last whole epoch, of Step I and, once begun, of Step II, and the
+ * finished regressions of the refinement between the two. A new one is empty: the start. It serves the same
+ * fit by the same build of the library on a CPU with the same kernels; a fit that fails, for want of memory
+ * too, leaves what it had. */
 typedef struct cape_checkpoint cape_checkpoint;
 
 CAPE_API cape_status cape_checkpoint_new(cape_checkpoint** out);
 CAPE_API void cape_checkpoint_free(cape_checkpoint* checkpoint);
-/* Bytes of its form outside of memory, and the whole epochs that were done. */
+/* Bytes of its form outside of memory, and the whole epochs that were done. Size and save may be called by
+ * the progress callback of the fit that keeps the checkpoint up to date; free may not. */
 CAPE_API cape_status cape_checkpoint_size(int64_t* bytes_out, int64_t* epochs_out, const cape_checkpoint* checkpoint);
-/* To bytes, for a file, and back. CAPE_DIM_MISMATCH if they do not fit; CAPE_BAD_FORMAT if they are none. */
+/* To bytes, as many as cape_checkpoint_size has told just before; CAPE_DIM_MISMATCH if they do not fit. In a
+ * file, write them under another name and rename that: a process that is killed then leaves the old or the
+ * new state. */
 CAPE_API cape_status cape_checkpoint_save(void* out, int64_t capacity, const cape_checkpoint* checkpoint);
+/* And back. CAPE_BAD_FORMAT if the bytes are none, not all, or not as they were saved (they have a hash). */
 CAPE_API cape_status cape_checkpoint_load(cape_checkpoint** out, const void* bytes, int64_t n);
 
 /* --------------------------------------------------------------------------- Step I: the DAG */
@@ -248,8 +254,10 @@ CAPE_API cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, c
 CAPE_API cape_status cape_dag_learn_with(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
                                          const cape_options* options);
 /* The same, from the checkpoint on, and keeping it up to date: after CAPE_CANCELLED (or another failure) the
- * same call goes on where that one was, and ends with the bits of a fit that was not interrupted.
- * CAPE_INVALID_ARGUMENT for the checkpoint of another table, prior, options or seed. */
+ * same call goes on after the last whole epoch and the last finished regressions of the refinement (screening
+ * for dag.candidates starts again), and ends with the bits of a fit that was not interrupted.
+ * CAPE_INVALID_ARGUMENT for the checkpoint of another table, prior, options or seed, of another build of the
+ * library, or of another kernel of the CPU. */
 CAPE_API cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
                                          cape_checkpoint* checkpoint, const cape_options* options);
 /* A table that is read in parts, so that it need not fit into memory. read() writes n rows by number
@@ -268,6 +276,11 @@ typedef struct cape_row_source {
  * values. */
 CAPE_API cape_status cape_dag_learn_rows(cape_dag** out, const cape_row_source* source, const cape_prior* prior,
                                          const cape_options* options);
+/* The same, from the checkpoint on: see cape_dag_learn_from, whose checkpoints serve here and the other way
+ * round. CAPE_IO of a source that gave up leaves the checkpoint as CAPE_CANCELLED does. */
+CAPE_API cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* source,
+                                              const cape_prior* prior, cape_checkpoint* checkpoint,
+                                              const cape_options* options);
 /* A graph that the caller brings: square, zero diagonal, finite; cycles are allowed, for Step II. */
 CAPE_API cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency);
 CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
@@ -351,7 +364,8 @@ typedef struct cape_embedding cape_embedding;
 CAPE_API cape_status cape_embedding_fit(cape_embedding** out, const cape_dag* dag, const cape_options* options);
 /* The same, from the checkpoint on, and keeping it up to date: after CAPE_CANCELLED (or another failure) the
  * same call goes on after the last whole epoch, and ends with the bits of a fit that was not interrupted.
- * CAPE_INVALID_ARGUMENT for the checkpoint of another graph, options or seed. */
+ * CAPE_INVALID_ARGUMENT for the checkpoint of another graph, options or seed, of another build of the
+ * library, or of another kernel of the CPU. */
 CAPE_API cape_status cape_embedding_fit_from(cape_embedding** out, const cape_dag* dag, cape_checkpoint* checkpoint,
                                              const cape_options* options);
 CAPE_API void cape_embedding_free(cape_embedding* embedding);
