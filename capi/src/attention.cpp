@@ -97,12 +97,24 @@ void draw_directions(std::vector<float>& out, int64_t n_features, int64_t head_d
   out = cape::attention_directions<float>(n_features, head_dim, draw, run);
 }
 
+// The directions are drawn after a look at the rest: many of them take time.
+template <class T>
+void check_before_drawing(const cape::AttentionInput<T>& in) {
+  cape::attention_workspace(in, 1); // the sizes
+  if (in.batch > 0 && in.q_length > 0) required(in.q, "q");
+  if (in.batch > 0 && in.k_length > 0) {
+    required(in.k, "k");
+    required(in.v, "v");
+  }
+}
+
 template <class T>
 cape_status linear(T* out, const cape_attention_shape* shape, int64_t n_features, uint64_t draw,
                    const T* q, const T* k, const T* v, const T* q_angles, const T* k_angles,
                    const uint8_t* key_mask, const cape_options* options) noexcept {
   return attend(options, [&](cape::Run& run) {
     const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
+    check_before_drawing(in);
     std::vector<T> directions;
     draw_directions(directions, n_features, in.head_dim, draw, run);
     linear_attention_forward(in, n_features, directions.data(), out, run);
@@ -117,6 +129,7 @@ cape_status linear_backward(const cape::AttentionGradient<T>& gradient,
                             const cape_options* options) noexcept {
   return attend(options, [&](cape::Run& run) {
     const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
+    check_before_drawing(in);
     std::vector<T> directions;
     draw_directions(directions, n_features, in.head_dim, draw, run);
     linear_attention_backward(in, n_features, directions.data(), d_out, gradient, run);

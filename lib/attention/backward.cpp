@@ -14,6 +14,7 @@ module;
 #include <string>
 #include <typeinfo>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 module cape.attention;
 #include "attention/call.hpp"
@@ -51,6 +52,8 @@ struct HeadQueries {
     for (Buffer<T>* x : {&q, &q_rows, &d_out, &d_out_rows, &correction}) x->fill(0);
   }
   void load(std::int64_t b, std::int64_t h, const Output<T>& output);
+  // Divide d_out, and what comes of it, by a number for every query: as if its weights were.
+  void divide(const T* by);
 
   const Call<T>& call;
   std::int64_t padded;
@@ -81,6 +84,20 @@ void HeadQueries<T>::load(std::int64_t b, std::int64_t h, const Output<T>& outpu
                     columns.panel);
     simd::transpose(outputs(in, output.d_out).row(b, first, h), outputs(in, output.d_out).stride,
                     some, in.head_dim, d_out.data() + first * in.head_dim, columns.panel);
+  }
+}
+
+template <class T>
+void HeadQueries<T>::divide(const T* by) {
+  const AttentionInput<T>& in = call.in;
+  const std::int64_t panel = call.tiling.columns.panel;
+  std::vector<T> row(static_cast<std::size_t>(in.head_dim));
+  for (std::int64_t i = 0; i < in.q_length; ++i) {
+    T* side = d_out.data() + i / panel * panel * in.head_dim + i % panel;
+    for (std::int64_t c = 0; c < in.head_dim; ++c)
+      row[static_cast<std::size_t>(c)] = side[c * panel] /= by[i];
+    pack_row(call.tiling.columns, i, padded, row.data(), in.head_dim, d_out_rows.data());
+    correction.data()[i] /= by[i];
   }
 }
 
@@ -137,23 +154,35 @@ void put_bias(const Call<T>& call, std::int64_t h, const HeadKeys<T>& keys,
   }
 }
 
-// The weights of a query sum to 1, but for the rounding of a large log_sum_exp.
+// The weights of a query sum to 1, but for the rounding of log_sum_exp and of the scores, which grows
+// with their size. Says whether some sum is so far from it (2e-9 in double, 4e-5 in float) that the
+// weights must be divided by it: that takes a second pass, and rounds what would cancel.
 template <class T>
-void check_weights(const Call<T>& call, std::int64_t b, std::int64_t h, const HeadKeys<T>& keys,
-                   const T* log_sum_exp, const T* sums) {
+bool check_weights(const Call<T>& call, std::int64_t b, std::int64_t h, const HeadKeys<T>& keys,
+                   const T* log_sum_exp, T* sums) {
+  constexpr T epsilon = std::numeric_limits<T>::epsilon();
   const AttentionInput<T>& in = call.in;
   log_sum_exp += (b * in.heads + h) * in.q_length;
+  bool far = false;
   for (std::int64_t i = 0; i < in.q_length && !keys.rows.empty(); ++i) {
     const bool sees_none = in.bias != nullptr && sums[i] == 0;
-    if (sees_none && log_sum_exp[i] == -std::numeric_limits<T>::infinity()) continue;
+    if (sees_none && log_sum_exp[i] == -std::numeric_limits<T>::infinity()) {
+      sums[i] = 1;
+      continue;
+    }
     if (!std::isfinite(log_sum_exp[i]))
       throw Error(Status::invalid_argument, "log_sum_exp has a value that is not finite");
-    if (!(sums[i] > T(0.5) && sums[i] < T(2)))
-      throw Error(Status::invalid_argument,
-                  message("the weights of query ", i, " (counted from 0) sum to ", sums[i],
-                          " and not to 1: log_sum_exp must be that of attention_forward for the "
-                          "same input"));
+    const T rounding = 1 + 8 * epsilon * std::fabs(log_sum_exp[i]);
+    if (!(std::fabs(std::log2(sums[i])) < rounding))
+      throw Error(
+          Status::invalid_argument,
+          message("the weights of query ", i, " (counted from 0) sum to ", sums[i],
+                  " and not to 1: log_sum_exp, here ", log_sum_exp[i],
+                  ", must be that of attention_forward for the same input, and small enough "
+                  "for its differences to be known in this type"));
+    far |= std::fabs(sums[i] - 1) > std::sqrt(epsilon) / 8;
   }
+  return far;
 }
 
 // The gradients of one head after the other, a block of keys against a block of queries at a time.
@@ -171,6 +200,16 @@ public:
   void operator()(std::int64_t b, std::int64_t h) {
     q_.load(b, h, output_);
     k_.load(b, h);
+    add_all(h);
+    if (check_weights(call_, b, h, k_, output_.log_sum_exp, sums_.data())) {
+      q_.divide(sums_.data());
+      add_all(h);
+    }
+    put(b, h);
+  }
+
+private:
+  void add_all(std::int64_t h) {
     for (Buffer<T>* x : {&d_q_, &sums_, &d_k_, &d_v_}) x->fill(0);
     call_.run.parallel_for(parts_, [&](std::int64_t part) { add_part(part, h); });
     for (std::int64_t part = 1; part < parts_; ++part) {
@@ -180,11 +219,8 @@ public:
       add(d_q_, q_size());
       add(sums_, q_.padded);
     }
-    check_weights(call_, b, h, k_, output_.log_sum_exp, sums_.data());
-    put(b, h);
   }
 
-private:
   std::int64_t q_size() const { return q_.padded * call_.tiling.width; }
   std::int64_t block_size() const { return call_.tiling.keys * call_.tiling.block; }
 

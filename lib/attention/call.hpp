@@ -128,6 +128,14 @@ void check_sizes(const AttentionInput<T>& in) {
   check_at_least(in.q_length, 0, "q_length");
   check_at_least(in.k_length, 0, "k_length");
   check_at_least(in.head_dim, 1, "head_dim");
+  // One by one too, as the rest of a product may be 0.
+  for (const auto& [size, name] :
+       {std::pair(in.q_length, "q_length"), std::pair(in.k_length, "k_length")})
+    checked_size(size, 1, name);
+  checked_size(in.batch, in.heads, "batch x heads");
+  const std::int64_t width = checked_size(in.heads, in.head_dim, "heads x head_dim");
+  checked_size(checked_size(in.batch, in.q_length, "batch x q_length"), width, "q");
+  checked_size(checked_size(in.batch, in.k_length, "batch x k_length"), width, "k");
 }
 
 // Sizes and pointers; `values` says whether v is read.

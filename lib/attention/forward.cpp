@@ -16,6 +16,7 @@ module;
 #include <type_traits>
 #include <typeinfo>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 module cape.attention;
 #include "attention/call.hpp"

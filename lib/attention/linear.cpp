@@ -16,6 +16,7 @@ module;
 #include <string>
 #include <typeinfo>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 module cape.attention;
 #include "attention/call.hpp"
@@ -27,8 +28,11 @@ std::vector<T> attention_directions(std::int64_t features, std::int64_t head_dim
                                     std::uint64_t draw, Run& run) {
   check_at_least(features, 1, "features");
   check_at_least(head_dim, 1, "head_dim");
-  std::vector<T> directions(
-      static_cast<std::size_t>(checked_size(features, head_dim, "features x head_dim")));
+  const std::int64_t size = checked_size(features, head_dim, "features x head_dim");
+  check_memory(sizeof(T) * static_cast<double>(size) +
+                   24 * static_cast<double>(head_dim) * static_cast<double>(head_dim),
+               message(features, " directions of ", head_dim, " elements"));
+  std::vector<T> directions(static_cast<std::size_t>(size));
   const auto d = static_cast<arma::uword>(head_dim);
   for (std::int64_t first = 0; first < features; first += head_dim) {
     Rng rng(run.seed(), {hash("attention.directions"), draw, static_cast<std::uint64_t>(first)});
@@ -79,7 +83,8 @@ struct Tile {
   std::vector<std::int64_t> rows;
   arma::Mat<T> x;      // head_dim x rows: sqrt(scale) q or k
   arma::Mat<T> f;      // features x rows, at first their logarithms of base 2
-  arma::Mat<T> turned; // R(phi) f
+  arma::Mat<T> paired; // the same features, with another factor: see KeySums
+  arma::Mat<T> turned; // R(phi) paired
 };
 
 template <class T>
@@ -110,52 +115,64 @@ void turn_features(const LinearCall<T>& call, const Rotation<T>& rotation, const
                           from.colptr(j) + t, to.colptr(j) + t);
 }
 
-// Logarithms become features 2^(logarithm - shift), and these are turned.
+// Logarithms become features, and the paired ones are turned.
 template <class T>
 void finish_features(const LinearCall<T>& call, const Rotation<T>& rotation, std::int64_t h,
                      Tile<T>& tile) {
-  simd::exp2(tile.f.memptr(), tile.f.memptr(), static_cast<std::int64_t>(tile.f.n_elem));
-  turn_features(call, rotation, tile, h, T(1), tile.f, tile.turned);
+  for (arma::Mat<T>* x : {&tile.f, &tile.paired})
+    simd::exp2(x->memptr(), x->memptr(), static_cast<std::int64_t>(x->n_elem));
+  turn_features(call, rotation, tile, h, T(1), tile.paired, tile.turned);
 }
 
-// The sums over the keys of a head. Features are divided by 2^top, where top is the largest
-// logarithm among the keys for a pair of features (turned together), so that no sum over keys
-// underflows. That factor is taken back in the features of the queries.
+// x times 2^from / 2^to, a factor for every row; those that are minus infinity belong to zeros.
+template <class T>
+void change_factor(arma::Mat<T>& x, const arma::Col<T>& from, const arma::Col<T>& to) {
+  arma::Col<T> shrink = from - to;
+  shrink.replace(arma::datum::nan, T(0)); // both minus infinity: nothing is summed yet
+  simd::exp2(shrink.memptr(), shrink.memptr(), static_cast<std::int64_t>(shrink.n_elem));
+  x.each_col() %= shrink;
+}
+
+// The sums over the keys of a head. So that none underflows, features are divided by 2^top, where
+// top is the largest logarithm of the feature among the keys: no z is below 1. Where pairs are
+// turned together, both need the same factor, 2^pair_top of the larger; a z of that factor could
+// vanish. The factors are taken back in the features of the queries.
 template <class T>
 struct KeySums {
   KeySums(const LinearCall<T>& call)
-      : top(static_cast<arma::uword>(call.features)), z(top.n_elem, arma::fill::zeros),
+      : top(static_cast<arma::uword>(call.features)), pair_top(top.n_elem),
+        z(top.n_elem, 1, arma::fill::zeros),
         n(top.n_elem, static_cast<arma::uword>(call.in.head_dim), arma::fill::zeros) {
     top.fill(-std::numeric_limits<T>::infinity());
+    pair_top = top;
   }
 
-  void raise(const arma::Col<T>& higher) {
-    arma::Col<T> shrink = top - higher;
-    shrink.replace(arma::datum::nan, T(0)); // both minus infinity: nothing is summed yet
-    simd::exp2(shrink.memptr(), shrink.memptr(), static_cast<std::int64_t>(shrink.n_elem));
-    z %= shrink;
-    n.each_col() %= shrink;
+  void raise(const LinearCall<T>& call, const arma::Col<T>& higher) {
+    arma::Col<T> pair_higher = higher;
+    for (arma::uword t = 0; has_angles(call.in) && t + 1 < higher.n_elem; t += 2)
+      pair_higher[t] = pair_higher[t + 1] = std::max(higher[t], higher[t + 1]);
+    change_factor(z, top, higher);
+    change_factor(n, pair_top, pair_higher);
     top = higher;
+    pair_top = pair_higher;
   }
-  void add(KeySums& other) {
+  void add(const LinearCall<T>& call, KeySums& other) {
     const arma::Col<T> higher = arma::max(top, other.top);
-    raise(higher);
-    other.raise(higher);
+    raise(call, higher);
+    other.raise(call, higher);
     z += other.z;
     n += other.n;
   }
 
-  arma::Col<T> top, z; // features
-  arma::Mat<T> n;      // features x head_dim
+  arma::Col<T> top, pair_top; // features
+  arma::Mat<T> z;             // features x 1
+  arma::Mat<T> n;             // features x head_dim
 };
 
-// The largest logarithm of each pair of features.
 template <class T>
-arma::Col<T> pair_tops(const arma::Mat<T>& logarithms) {
-  arma::Col<T> top = arma::max(logarithms, 1);
-  for (arma::uword t = 0; t + 1 < top.n_elem; t += 2)
-    top[t] = top[t + 1] = std::max(top[t], top[t + 1]);
-  return top;
+void divide_key_features(const KeySums<T>& sums, Tile<T>& tile) {
+  tile.paired = tile.f.each_col() - sums.pair_top;
+  tile.f.each_col() -= sums.top;
 }
 
 // body(part, first, rows) for the tiles of `rows` in each of `parts` parts; each of these is a
@@ -191,26 +208,53 @@ KeySums<T> sum_keys(const LinearCall<T>& call, std::int64_t b, std::int64_t h,
   for_tiles(call, parts, rows, [&](std::size_t part, const std::int64_t* some, std::int64_t count) {
     Tile<T> tile = load_tile(call, k_of(in), b, h, some, count);
     KeySums<T>& sum = sums[part];
-    sum.raise(arma::max(sum.top, pair_tops(tile.f)));
-    tile.f.each_col() -= sum.top;
+    sum.raise(call, arma::max(sum.top, arma::Col<T>(arma::max(tile.f, 1))));
+    divide_key_features(sum, tile);
     finish_features(call, call.turn_k, h, tile);
     sum.z += arma::sum(tile.f, 1);
     sum.n += tile.turned * columns(v_of(in), b, h, tile.rows).t();
   });
-  for (std::size_t part = 1; part < sums.size(); ++part) sums[0].add(sums[part]);
+  for (std::size_t part = 1; part < sums.size(); ++part) sums[0].add(call, sums[part]);
   return sums[0];
 }
 
-// Queries with their features, the largest of a row being 1 but for the factors of the keys.
+// Queries with their features, the largest of a row being 1 in either form but for the factors of
+// the keys. The paired ones lack a factor `larger` of each row, at least 1, and 1 without angles.
 template <class T>
-Tile<T> query_tile(const LinearCall<T>& call, std::int64_t b, std::int64_t h,
-                   const KeySums<T>& keys, const std::int64_t* rows, std::int64_t n) {
-  Tile<T> tile = load_tile(call, q_of(call.in), b, h, rows, n);
+struct Queries {
+  Tile<T> tile;
+  arma::Row<T> larger;
+};
+
+template <class T>
+Queries<T> query_tile(const LinearCall<T>& call, std::int64_t b, std::int64_t h,
+                      const KeySums<T>& keys, const std::int64_t* rows, std::int64_t n) {
+  Queries<T> out{load_tile(call, q_of(call.in), b, h, rows, n), {}};
+  Tile<T>& tile = out.tile;
+  tile.paired = tile.f.each_col() + keys.pair_top;
   tile.f.each_col() += keys.top;
-  const arma::Row<T> top = arma::max(tile.f, 0);
+  const arma::Row<T> top = arma::max(tile.f, 0), pair_top = arma::max(tile.paired, 0);
   tile.f.each_row() -= top;
+  tile.paired.each_row() -= pair_top;
+  out.larger = pair_top - top;
+  simd::exp2(out.larger.memptr(), out.larger.memptr(), n);
   finish_features(call, call.turn_q, h, tile);
-  return tile;
+  return out;
+}
+
+// The outputs of some queries, and the sums of weights that they were divided by.
+template <class T>
+struct Means {
+  arma::Mat<T> means; // head_dim x rows
+  arma::Row<T> weights;
+};
+
+template <class T>
+Means<T> means_of(const Queries<T>& queries, const KeySums<T>& sums) {
+  Means<T> out{sums.n.t() * queries.tile.turned, sums.z.t() * queries.tile.f};
+  out.means.each_row() /= out.weights;
+  out.means.each_row() %= queries.larger;
+  return out;
 }
 
 std::vector<std::int64_t> all_rows(std::int64_t n) {
@@ -231,10 +275,8 @@ void head_forward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, T* 
   const KeySums<T> sums = sum_keys(call, b, h, rows);
   for_tiles(call, parts_of_head(in, in.q_length), all_rows(in.q_length),
             [&](std::size_t, const std::int64_t* some, std::int64_t count) {
-              const Tile<T> tile = query_tile(call, b, h, sums, some, count);
-              arma::Mat<T> means = sums.n.t() * tile.turned;
-              const arma::Row<T> weights = sums.z.t() * tile.f;
-              means.each_row() /= weights;
+              const arma::Mat<T> means =
+                  means_of(query_tile(call, b, h, sums, some, count), sums).means;
               for (std::int64_t i = 0; i < count; ++i)
                 std::copy_n(means.colptr(static_cast<arma::uword>(i)), in.head_dim,
                             outputs(in, out).row(b, some[i], h));
@@ -260,8 +302,7 @@ arma::Mat<T> tile_gradient(const LinearCall<T>& call, const Rotation<T>& rotatio
     }
   arma::Mat<T> back;
   turn_features(call, rotation, tile, h, T(-1), d_turned, back);
-  d_f += back;
-  d_f %= tile.f; // of the exponents
+  d_f = d_f % tile.f + back % tile.paired; // of the exponents
   arma::Mat<T> d_x = call.weights.t() * d_f * ln_2<T>;
   d_x -= tile.x.each_row() % arma::sum(d_f, 0);
   return d_x * call.root;
@@ -287,13 +328,13 @@ void head_backward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, co
   std::vector<KeySums<T>> part_gradients(static_cast<std::size_t>(parts), KeySums<T>(call));
   for_tiles(call, parts, all_rows(in.q_length),
             [&](std::size_t part, const std::int64_t* some, std::int64_t count) {
-              const Tile<T> tile = query_tile(call, b, h, sums, some, count);
-              arma::Mat<T> means = sums.n.t() * tile.turned;
-              const arma::Row<T> weights = sums.z.t() * tile.f;
-              means.each_row() /= weights;
+              const Queries<T> queries_of_tile = query_tile(call, b, h, sums, some, count);
+              const Tile<T>& tile = queries_of_tile.tile;
+              const auto [means, weights] = means_of(queries_of_tile, sums);
               arma::Mat<T> d_sums = columns(outputs(in, d_out), b, h, tile.rows);
               d_sums.each_row() /= weights;
               const arma::Row<T> d_weights = -arma::sum(d_sums % means, 0);
+              d_sums.each_row() %= queries_of_tile.larger;
               part_gradients[part].n += tile.turned * d_sums.t();
               part_gradients[part].z += tile.f * d_weights.t();
               if (gradient.q != nullptr)
@@ -310,14 +351,14 @@ void head_backward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, co
   for_tiles(call, parts_of_head(in, in.k_length), rows,
             [&](std::size_t, const std::int64_t* some, std::int64_t count) {
               Tile<T> tile = load_tile(call, k_of(in), b, h, some, count);
-              tile.f.each_col() -= sums.top;
+              divide_key_features(sums, tile);
               finish_features(call, call.turn_k, h, tile);
               if (gradient.v != nullptr)
                 put_tile<T>(d_sums.n.t() * tile.turned, keys(in, gradient.v), b, h, tile.rows);
               if (gradient.k == nullptr) return;
               const arma::Mat<T> values = columns(v_of(in), b, h, tile.rows);
               arma::Mat<T> d_f(arma::size(tile.f));
-              d_f.each_col() = d_sums.z;
+              d_f.each_col() = d_sums.z.col(0);
               put_tile(
                   tile_gradient<T>(call, call.turn_k, h, tile, d_sums.n * values, d_f, d_k_angles),
                   keys(in, gradient.k), b, h, tile.rows);
@@ -339,6 +380,13 @@ void check_linear(const AttentionInput<T>& in, std::int64_t features, const T* d
   if (!(scale_of(in) > 0))
     throw Error(Status::invalid_argument,
                 message("scale is ", in.scale, "; for linear attention it must be positive"));
+  const auto numbers = static_cast<double>(features);
+  const std::int64_t parts = parts_of_head(in, std::max(in.q_length, in.k_length));
+  const double sums =
+      2 * static_cast<double>(parts) * numbers * static_cast<double>(in.head_dim + 3);
+  const double tile =
+      8 * static_cast<double>(tile_rows) * (numbers + static_cast<double>(in.head_dim));
+  check_workspace(in, sizeof(T) * (numbers * static_cast<double>(in.head_dim) + sums + tile));
   check_values(in);
   const double q = static_cast<double>(checked_magnitude(q_of(in), "q"));
   const double k = static_cast<double>(checked_key_magnitude(in, k_of(in), "k"));
@@ -376,6 +424,13 @@ void linear_attention_forward(const AttentionInput<T>& in, std::int64_t features
   const LinearCall<T> call(in, features, directions, run);
   for_heads(in, run,
             [&] { return [&](std::int64_t b, std::int64_t h) { head_forward(call, b, h, out); }; });
+  const Tensor<const T> result = outputs<T, const T>(in, out);
+  for (std::int64_t i = 0; i < in.batch * in.q_length; ++i)
+    if (std::isinf(simd::max_abs(result.data + i * result.stride, in.heads * in.head_dim)))
+      throw Error(Status::invalid_argument,
+                  message("out overflows in row ", i,
+                          " (counted from 0): the values in q and k are too "
+                          "large for turned features"));
 }
 
 template <class T>

@@ -11,6 +11,7 @@ module;
 #include <new>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 module cape.attention;
 #include "attention/call.hpp"

@@ -509,6 +509,79 @@ BOOST_AUTO_TEST_CASE(gradients_in_float_agree_with_double) {
   BOOST_TEST(distance(f.k_angles, g.k_angles) < 1e-5);
 }
 
+BOOST_AUTO_TEST_CASE(weights_of_huge_scores_sum_to_one_in_the_gradient_too) {
+  // The weights of a query sum to 1, so that d_v, summed over keys, is d_out, summed over queries.
+  // The scores of a query are nearly alike and large: float rounds their log_sum_exp by up to 2.
+  cape::Rng rng(41);
+  for (const double size : {1.0, 1e3, 1e5, 1e6, 1e7, 4e7}) {
+    Problem<double> p = random_problem(rng, 1, 1, 20, 40, 4, Angles::none);
+    for (double& x : p.q) x = size * (1 + 0.1 * x);
+    for (double& x : p.k) x = 1;
+    const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
+    const Gradient<float> g = backward(to_float(p), converted<float>(d_out));
+    for (std::size_t c = 0; c < 4; ++c) {
+      double keys = 0, queries = 0;
+      for (std::size_t j = 0; j < 40; ++j) keys += static_cast<double>(g.v[4 * j + c]);
+      for (std::size_t i = 0; i < 20; ++i) queries += d_out[4 * i + c];
+      BOOST_TEST_CONTEXT("scores of " << size) BOOST_TEST(std::fabs(keys - queries) < 1e-3);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_log_sum_exp_that_its_type_cannot_resolve_is_refused) {
+  cape::Rng rng(42);
+  Problem<double> p = random_problem(rng, 1, 1, 3, 500, 4, Angles::none);
+  for (double& x : p.q) x = 1e30;
+  for (double& x : p.k) x = 1 + 1e-6 * x;
+  const std::string text =
+      error_of(Status::invalid_argument, [&] { backward(to_float(p), std::vector<float>(12, 1)); });
+  BOOST_TEST(has(text, {"log_sum_exp"}));
+}
+
+BOOST_AUTO_TEST_CASE(sizes_up_to_the_largest_integer_give_a_workspace_or_an_error) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> wild{0, 1, 64, std::int64_t{1} << 31, std::int64_t{1} << 40};
+  for (std::int64_t less = 0; less < 200; ++less) wild.push_back(most - less);
+  for (int shift = 50; shift < 63; ++shift) wild.push_back(std::int64_t{1} << shift);
+  const auto look = [](const auto& in) {
+    for (const int threads : {1, 64}) {
+      try {
+        const cape::AttentionWorkspace bytes = cape::attention_workspace(in, threads);
+        // Not less than a head's k if there is a head, and no more than all that there is.
+        const double k =
+            in.batch == 0 ? 0 : static_cast<double>(in.k_length) * static_cast<double>(in.head_dim);
+        if (!(bytes.forward >= k && bytes.backward >= k && bytes.backward < 1e60)) return false;
+      } catch (const cape::Error& e) {
+        if (e.code() != Status::invalid_argument) return false;
+      }
+    }
+    return true;
+  };
+  for (const std::int64_t size : wild)
+    for (const std::int64_t other : {std::int64_t{0}, std::int64_t{1}, std::int64_t{4}, size}) {
+      using Double = AttentionInput<double>;
+      using Float = AttentionInput<float>;
+      BOOST_TEST_CONTEXT(size << " and " << other) {
+        const std::int64_t heads = std::max(other, std::int64_t{1});
+        BOOST_TEST(look(
+            Double{.batch = size, .heads = heads, .q_length = 4, .k_length = 4, .head_dim = 4}));
+        BOOST_TEST(look(Float{.batch = other,
+                              .heads = std::max(size, heads),
+                              .q_length = 4,
+                              .k_length = 4,
+                              .head_dim = 4}));
+        BOOST_TEST(look(
+            Double{.batch = 1, .heads = 1, .q_length = size, .k_length = other, .head_dim = 3}));
+        BOOST_TEST(look(
+            Float{.batch = 1, .heads = 1, .q_length = other, .k_length = size, .head_dim = 3}));
+        BOOST_TEST(look(
+            Double{.batch = other, .heads = 1, .q_length = 4, .k_length = 4, .head_dim = size}));
+        BOOST_TEST(
+            look(Float{.batch = 1, .heads = 1, .q_length = 4, .k_length = 4, .head_dim = size}));
+      }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(gradients_not_asked_for_do_not_change_the_others) {
   cape::Rng rng(29);
   const Problem<double> p = random_problem(rng, 1, 2, 5, 6, 4, Angles::shared);

@@ -77,6 +77,33 @@ Problem<double> random_problem(cape::Rng& rng, const Shape& s, double reach = 1)
   return p;
 }
 
+Problem<float> to_float(const Problem<double>& p) {
+  const auto single = [](const std::vector<double>& x) {
+    return std::vector<float>(x.begin(), x.end());
+  };
+  return {p.batch,
+          p.heads,
+          p.q_length,
+          p.k_length,
+          p.head_dim,
+          p.angle_heads,
+          p.features,
+          single(p.q),
+          single(p.k),
+          single(p.v),
+          single(p.q_angles),
+          single(p.k_angles),
+          single(p.directions),
+          p.mask};
+}
+
+// With values that a float holds, so that float and double have the same problem.
+Problem<double> rounded(Problem<double> p) {
+  for (std::vector<double>* x : {&p.q, &p.k, &p.v, &p.q_angles, &p.k_angles, &p.directions})
+    for (double& value : *x) value = static_cast<double>(static_cast<float>(value));
+  return p;
+}
+
 // The definition, a pair at a time.
 std::vector<double> reference(const Problem<double>& p) {
   std::vector<double> out(p.q.size(), 0.0);
@@ -239,24 +266,7 @@ BOOST_AUTO_TEST_CASE(any_shape_agrees_with_the_definition) {
     BOOST_TEST(distance(forward(p), reference(p)) < 1e-12);
     for (std::int64_t j = 0; j < s.batch * s.k; ++j) p.mask.push_back(rng.uniform() < 0.7);
     BOOST_TEST(distance(forward(p), reference(p)) < 1e-12);
-    const auto single = [](const std::vector<double>& x) {
-      return std::vector<float>(x.begin(), x.end());
-    };
-    const Problem<float> f{p.batch,
-                           p.heads,
-                           p.q_length,
-                           p.k_length,
-                           p.head_dim,
-                           p.angle_heads,
-                           p.features,
-                           single(p.q),
-                           single(p.k),
-                           single(p.v),
-                           single(p.q_angles),
-                           single(p.k_angles),
-                           single(p.directions),
-                           p.mask};
-    BOOST_TEST(distance(forward(f), reference(p)) < 1e-4);
+    BOOST_TEST(distance(forward(to_float(p)), reference(p)) < 1e-4);
   }
 }
 
@@ -365,14 +375,71 @@ BOOST_AUTO_TEST_CASE(padded_keys_have_no_influence_and_rows_without_keys_give_ze
   BOOST_TEST(forward(random_problem(rng, {1, 1, 0, 3, 2, 2, 0})).empty());
 }
 
-BOOST_AUTO_TEST_CASE(large_inputs_stay_finite) {
-  // Exponents of several hundred, of which the largest are different for queries and keys.
+BOOST_AUTO_TEST_CASE(features_that_underflow_in_float_are_weighted_right) {
+  // Exponents of some thousand; in long double, as the reference has them, nothing underflows.
+  // Without angles the outputs are weighted means.
   cape::Rng rng(68);
-  const Problem<double> p = random_problem(rng, {1, 1, 50, 60, 8, 32, 1}, 30);
-  for (const double x : forward(p)) BOOST_TEST(std::isfinite(x));
-  const Gradient g = backward(p, p.q);
-  for (const double x : g.q) BOOST_TEST(std::isfinite(x));
-  for (const double x : g.k) BOOST_TEST(std::isfinite(x));
+  for (const std::int64_t features : {1, 7, 16, 64})
+    for (const double reach : {10.0, 30.0, 60.0}) {
+      const Problem<double> p = rounded(random_problem(rng, {1, 2, 50, 60, 8, features, 0}, reach));
+      const std::vector<double> expected = reference(p);
+      BOOST_TEST(distance(forward(p), expected) < 1e-9);
+      BOOST_TEST(distance(forward(to_float(p)), expected) < 1e-2);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(large_inputs_with_angles_give_finite_outputs_or_are_refused) {
+  // Turned features can be negative, so that outputs have no bound.
+  cape::Rng rng(70);
+  for (const double reach : {5.0, 30.0, 100.0, 1e4}) {
+    const Problem<double> p = random_problem(rng, {1, 1, 50, 60, 8, 32, 1}, reach);
+    const auto all_finite = [](const auto&... x) {
+      return (std::ranges::all_of(x, [](auto y) { return std::isfinite(y); }) && ...);
+    };
+    const auto finite_or_refused = [&](auto call) {
+      try {
+        return call();
+      } catch (const cape::Error& e) {
+        return e.code() == Status::invalid_argument && has(e.what(), {"overflow"});
+      }
+    };
+    BOOST_TEST(finite_or_refused([&] { return all_finite(forward(p)); }));
+    BOOST_TEST(finite_or_refused([&] { return all_finite(forward(to_float(p))); }));
+    BOOST_TEST(finite_or_refused([&] {
+      const Gradient g = backward(p, p.v);
+      return all_finite(g.q, g.k, g.v, g.q_angles, g.k_angles);
+    }));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_large_inputs_agree_with_central_differences) {
+  cape::Rng rng(71);
+  for (const std::int64_t features : {2, 5}) {
+    Problem<double> p = random_problem(rng, {1, 2, 4, 6, 3, features, 0}, 8);
+    p.v = random_values(rng, std::ssize(p.k), 0.1);
+    const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 0.1);
+    const auto loss = [&] {
+      const std::vector<double> out = forward(p);
+      double sum = 0;
+      for (std::size_t i = 0; i < d_out.size(); ++i) sum += d_out[i] * out[i];
+      return sum;
+    };
+    const Gradient g = backward(p, d_out);
+    check_slopes(p.q, g.q, "q", 6, loss);
+    check_slopes(p.k, g.k, "k", 6, loss);
+    check_slopes(p.v, g.v, "v", 6, loss);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(sizes_beyond_memory_are_refused_before_any_work) {
+  cape::Run run;
+  const std::int64_t huge = std::int64_t{1} << 56;
+  BOOST_TEST(has(
+      error_of(Status::out_of_memory, [&] { cape::attention_directions<float>(huge, 1, 0, run); }),
+      {"directions"}));
+  BOOST_TEST(has(error_of(Status::invalid_argument,
+                          [&] { cape::attention_directions<float>(huge, huge, 0, run); }),
+                 {"features x head_dim"}));
 }
 
 BOOST_AUTO_TEST_CASE(bad_arguments_are_named) {

@@ -346,10 +346,12 @@ CAPE_API cape_status cape_dag_history(double* out, int64_t n_rows, int64_t n_col
 CAPE_API cape_status cape_dag_scaling(double* center_out, double* scale_out, int64_t n, const cape_dag* dag);
 CAPE_API cape_status cape_dag_constant(int64_t* out, int64_t n, const cape_dag* dag);
 
-/* h(A); constraint is "expm" or "logdet"; gradient_out (the size of a) may be NULL. */
+/* h(A) >= 0, 0 for an acyclic A, n_rows = n_cols; constraint is "expm" or "logdet"; gradient_out (the size of a)
+ * may be NULL. CAPE_INVALID_ARGUMENT outside the domain of "logdet", or where the range of a double does not do. */
 CAPE_API cape_status cape_acyclicity(double* h_out, double* gradient_out, int64_t n_rows, int64_t n_cols,
                                      const cape_matrix_view* a, const char* constraint);
-/* Causal generality as a stationary probability (paper, eq_gregariousness). n = n_nodes. */
+/* Causal generality as a stationary probability (paper, eq_gregariousness), n = n_nodes: positive, with the sum 1.
+ * restart is in (0, 1). On a graph with cycles a restart below 0.001 may end in CAPE_NOT_CONVERGED. */
 CAPE_API cape_status cape_pagerank(double* out, int64_t n, const cape_dag* dag, double restart);
 /* Largest product of |weights| over directed paths: n_nodes x n_nodes; 0 where there is no path (and only
  * there), 1 on the diagonal. CAPE_INVALID_ARGUMENT for a weight above 1 on a cycle, or a product beyond the
@@ -491,7 +493,8 @@ CAPE_API cape_status cape_attention_f32(float* out, float* lse_out, const cape_a
                                         const float* q_angles, const float* k_angles,
                                         const uint8_t* key_mask, const cape_options* options);
 /* Gradients of sum(d_out * out), each of its tensor's shape; a NULL one is not computed. out and lse
- * are those of the forward call. */
+ * are those of the forward call. CAPE_INVALID_ARGUMENT if lse does not fit the input, or is too large (in
+ * float about 1e7) for weights to be told from its differences. */
 CAPE_API cape_status cape_attention_backward(double* dq, double* dk, double* dv, double* dq_angles, double* dk_angles,
                                              const cape_attention_shape* shape, const double* q, const double* k,
                                              const double* v, const double* q_angles, const double* k_angles,
@@ -517,7 +520,8 @@ CAPE_API cape_status cape_attention_workspace_f32(double* forward_out, double* b
 /* Attention in time and memory linear in the lengths, by n_features positive orthogonal random features
  * (FAVOR+); positions turn the features, in the numerator only (RoFormer, eq. 19). Features come from
  * run.seed and draw: the same for the same two, others for another draw. bias must be NULL and scale
- * positive; n_features even with angles. */
+ * positive; n_features even with angles. Without angles an output is a weighted mean of values; with them
+ * weights may be negative and outputs large: CAPE_INVALID_ARGUMENT if they overflow. */
 CAPE_API cape_status cape_linear_attention(double* out, const cape_attention_shape* shape, int64_t n_features,
                                            uint64_t draw, const double* q, const double* k, const double* v,
                                            const double* q_angles, const double* k_angles,
