@@ -395,6 +395,33 @@ BOOST_AUTO_TEST_CASE(causes_rank_above_effects_in_a_chain) {
   for (std::size_t m = 0; m + 1 < 100; ++m) BOOST_TEST(rank[m] > rank[m + 1]);
 }
 
+BOOST_AUTO_TEST_CASE(pagerank_depends_on_the_shares_of_the_weights_alone) {
+  const auto near = boost::test_tools::tolerance(1e-14);
+  const auto fork = [](double a, double b, double c) {
+    return Digraph(4, {{0, 2, a}, {1, 2, b}, {3, 2, c}, {2, 3, a}});
+  };
+  const std::vector<double> expected = pagerank(fork(1, 1, 0.5));
+  for (const double size : {1e-300, 1e-200, 1e200, 1.7e308}) {
+    const std::vector<double> rank = pagerank(fork(size, -size, size / 2));
+    for (std::size_t m = 0; m < 4; ++m) BOOST_TEST(rank[m] == expected[m], near);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(pagerank_ends_for_any_restart) {
+  // On an acyclic graph it needs no restart to come to rest; on a cycle all nodes are alike.
+  const double least = std::numeric_limits<double>::denorm_min();
+  const std::vector<double> chain = pagerank(Digraph(3, {{0, 1, 1}, {1, 2, 1}}), least);
+  for (std::size_t m = 0; m < 3; ++m)
+    BOOST_TEST(chain[m] == static_cast<double>(3 - m) / 6, boost::test_tools::tolerance(1e-14));
+  const Digraph cycle(2, {{0, 1, 1}, {1, 0, 1}});
+  for (const double restart : {0.001, 0.01, 0.999})
+    for (const double p : pagerank(cycle, restart))
+      BOOST_TEST(p == 0.5, boost::test_tools::tolerance(1e-14));
+  for (const double restart : {1e-7, 1e-17, least})
+    BOOST_CHECK_EXCEPTION(pagerank(cycle, restart), cape::Error,
+                          code_is(cape::Status::not_converged));
+}
+
 BOOST_AUTO_TEST_CASE(bad_restarts_are_refused) {
   for (const double restart : {0.0, 1.0, -1.0, std::nan("")})
     BOOST_CHECK_EXCEPTION(pagerank(Digraph(2), restart), cape::Error, invalid);
