@@ -260,6 +260,10 @@ double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient) 
         Status::invalid_argument,
         "the spectral radius of a o a is 1 or more, outside the domain of the log-det form; "
         "scale a down or use the form expm");
+  const double found[] = {h};
+  check_finite({found, 1, 1, 1, Layout::col_major}, "h of a");
+  // Where the slope is not finite, h is wrong too.
+  check_finite(slope, "the slope of h (the weights of a differ too much in size)");
   if (!gradient) return h;
 
   double steepest = 0; // logarithm of the largest |A| dh/dS: the product itself may overflow
@@ -270,6 +274,7 @@ double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient) 
   *gradient = Matrix(n, n);
   for (std::int64_t j = 0; j < n; ++j)
     for (std::int64_t i = 0; i < n; ++i) (*gradient)(i, j) = 2 * a(i, j) * (slope(i, j) * shrink);
+  check_finite(*gradient, "the gradient of h");
   return h;
 }
 

@@ -102,7 +102,8 @@ ScoreEnvelope score_envelope(std::span<const double> q, std::span<const double> 
     e.amplitude = std::max(e.amplitude, std::fabs(terms.alpha[t]));
     e.offset += std::fabs(terms.beta[t]);
   }
-  e.amplitude *= static_cast<double>(e.pairs);
+  e.amplitude = checked(e.amplitude * static_cast<double>(e.pairs), "the amplitude of q and k");
+  checked(e.offset, "the offset of q and k");
   return e;
 }
 

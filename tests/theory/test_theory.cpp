@@ -401,6 +401,10 @@ BOOST_AUTO_TEST_CASE(every_observation_may_have_its_own_query) {
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_CASE(bad_arguments_are_refused) {
+  // Each pair's terms are finite, the amplitude or the sum over pairs is not.
+  const Vec huge{1e308, 0, 1e308, 0}, along{1, 0, 1, 0}, across{0, 1, 0, 1};
+  BOOST_CHECK_THROW(score_envelope(huge, along), cape::Error);
+  BOOST_CHECK_THROW(score_envelope(huge, across), cape::Error);
   const Vec two{1, 2}, three{1, 2, 3}, nan{1, std::nan("")}, one{0.1}, negative{-0.1}, none;
   const ScoreEnvelope e = score_envelope(two, two);
   const auto wrong = [](const std::function<void()>& call) {
