@@ -124,7 +124,9 @@ double ball_gap(const BallPair& pair) {
 
 double envelope_at(const ScoreEnvelope& e, const BallPair& pair, double scale) {
   check_scale(scale);
-  return e.amplitude * std::cos(scale * ball_gap(pair) / static_cast<double>(e.pairs)) + e.offset;
+  return checked(e.amplitude * std::cos(scale * ball_gap(pair) / static_cast<double>(e.pairs)) +
+                     e.offset,
+                 "the bound");
 }
 
 // dA+/dgap = -scale |alpha*| sin(scale gap / d), and |alpha*| = amplitude / d.
@@ -132,23 +134,27 @@ double envelope_slope_distance(const ScoreEnvelope& e, const BallPair& pair, dou
   check_scale(scale);
   const double gap = ball_gap(pair), d = static_cast<double>(e.pairs);
   const double by_gap = -scale * e.amplitude / d * std::sin(scale * gap / d);
-  return by_gap * std::sqrt(gap * gap + shrink(pair.norm_m) * shrink(pair.norm_n)) / 2;
+  return checked(by_gap * std::sqrt(gap * gap + shrink(pair.norm_m) * shrink(pair.norm_n)) / 2,
+                 "the slope of the bound with the distance");
 }
 
 double envelope_slope_generality(const ScoreEnvelope& e, const BallPair& pair, double scale) {
   check_scale(scale);
   const double gap = ball_gap(pair), d = static_cast<double>(e.pairs);
   const double by_gap = -scale * e.amplitude / d * std::sin(scale * gap / d);
-  return by_gap * pair.norm_m / std::sqrt(shrink(pair.norm_m)) *
-         std::sqrt(half_excess(pair.distance) * shrink(pair.norm_n));
+  return checked(by_gap * pair.norm_m / std::sqrt(shrink(pair.norm_m)) *
+                     std::sqrt(half_excess(pair.distance) * shrink(pair.norm_n)),
+                 "the slope of the bound with the generality");
 }
 
 // At the origin the other point has the norm tanh(d_p / 2) = sqrt(C / (C + 1)).
 double envelope_limit(const ScoreEnvelope& e, double distance, double scale) {
   check_scale(scale);
   check_not_negative(distance, "distance");
-  return e.amplitude * std::cos(scale * std::tanh(distance / 2) / static_cast<double>(e.pairs)) +
-         e.offset;
+  return checked(e.amplitude *
+                         std::cos(scale * std::tanh(distance / 2) / static_cast<double>(e.pairs)) +
+                     e.offset,
+                 "the limit of the bound");
 }
 
 double expected_margin(const MatrixView& covariance, std::span<const double> phi_m,
