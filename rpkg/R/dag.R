@@ -3,7 +3,7 @@
 #' @inheritParams cape_fit
 #' @param param a [DagParam()].
 #' @param ... further arguments: `assay.type`, `subset.row`, `num.threads`, `verbose`, `knowledge`, `batch`,
-#'   `perturbation`, `cell.weights` and `checkpoint`, as of [cape_fit()].
+#'   `perturbation`, `cell.weights`, `checkpoint` and `checkpoint.every`, as of [cape_fit()].
 #' @return A [CapeDag-class], the same graph as [cape_fit()] learns with this seed.
 #' @seealso [cape_embed_dag()] for Step II, [cape_prune()], [cape_compare()]
 #' @examples
@@ -19,14 +19,14 @@ cape_learn_dag <- function(x, param = DagParam(), seed = NULL, ...) {
 
 learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.threads = 1L,
                       verbose = interactive(), knowledge = NULL, batch = NULL, perturbation = NULL,
-                      cell.weights = NULL, checkpoint = NULL) {
+                      cell.weights = NULL, checkpoint = NULL, checkpoint.every = 3) {
     check_class(param, "DagParam", "param")
     check_flag(verbose, "verbose")
     seed <- run_seed(seed)
     input <- cape_as_input(x, assay.type, subset.row, param, verbose)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
     chosen <- c(settings(param), run_settings(seed, num.threads))
-    result <- with_checkpoint(checkpoint, function(store) {
+    result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(verbose && say_start(input$values, chosen), function(progress) {
             core_learn_dag(input$values, prior, chosen, progress, store)
         })

@@ -9,7 +9,7 @@
 #'   nearer the origin than its effect; cycles are allowed, with a warning that counts the edges that are not in order.
 #' @param param a [HyperbolicParam()].
 #' @inheritParams cape_fit
-#' @param ... further arguments: `num.threads`, `verbose` and `checkpoint`, as of [cape_fit()].
+#' @param ... further arguments: `num.threads`, `verbose`, `checkpoint` and `checkpoint.every`, as of [cape_fit()].
 #' @return A [CapeEmbedding-class].
 #' @seealso [cape_angles()] for Step III, [cape_plot_poincare()]
 #' @examples
@@ -22,14 +22,15 @@ cape_embed_dag <- function(dag, param = HyperbolicParam(), seed = NULL, ...) {
     embed_dag(dag, param, seed, ...)
 }
 
-embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(), checkpoint = NULL) {
+embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(), checkpoint = NULL,
+                      checkpoint.every = 3) {
     check_class(param, "HyperbolicParam", "param")
     check_flag(verbose, "verbose")
     dag <- as_dag(dag, "dag")
     seed <- run_seed(seed)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     edges <- edge_table(dag)
-    result <- with_checkpoint(checkpoint, function(store) {
+    result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(verbose, function(progress) {
             core_embed(length(dag@features), edges$from, edges$to, edges$weight, chosen, progress, store)
         })

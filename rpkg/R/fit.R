@@ -35,9 +35,15 @@
 #'   labels that are no features of `x` are refused), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
 #'   where a cell has several. Where a feature was set from outside its own equation is left out; its
 #'   effects count.
-#' @param checkpoint name of a file. When the fit is interrupted (Ctrl-C) or fails in Step I or Step II, its
-#'   state at the last whole epoch is saved there; the same call, with the same seed, goes on from it, and its
-#'   result is that of a fit that was not interrupted. The file is removed when the fit is done.
+#' @param checkpoint name of a file. The state of the fit (its last whole epoch of Step I or Step II, the finished
+#'   regressions of the refinement) is saved there every `checkpoint.every` minutes, and when the fit is interrupted
+#'   (Ctrl-C) or fails. The same call, with the same seed, goes on from it, also after the process was killed, and
+#'   its result is that of a fit that was not interrupted. The file is written under another name (with `.new` at
+#'   its end) and renamed, so that it is whole at any moment; on a full disk the old one stays. It serves this call
+#'   with this build of the library on a CPU with the same kernels; another is refused. The file is removed when
+#'   the fit is done.
+#' @param checkpoint.every minutes between two states that are saved; 0: as often as possible; `Inf`: only when the
+#'   fit ends early.
 #' @param cell.weights the weight of every cell in the fit, or the name of a column of `colData(x)`.
 #' @return `cape_calculate()`: a [CapeFit-class]. `cape_fit()`: `x` (a matrix is wrapped in a
 #' SingleCellExperiment first) with
@@ -58,7 +64,8 @@
 cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                      embed = HyperbolicParam(), rotary = RotaryParam(), name = "CAPE", seed = NULL,
                      num.threads = 1L, verbose = interactive(), knowledge = NULL, batch = NULL,
-                     perturbation = NULL, cell.weights = NULL, checkpoint = NULL) {
+                     perturbation = NULL, cell.weights = NULL, checkpoint = NULL,
+                     checkpoint.every = 3) {
     check_string(name, "name")
     # Before the work: a result that cannot be stored would be lost.
     experiment <- as_experiment(x, assay.type)
@@ -66,7 +73,7 @@ cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
     fit <- cape_calculate(x, assay.type = assay.type, subset.row = subset.row, dag = dag,
         embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose,
         knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights,
-        checkpoint = checkpoint)
+        checkpoint = checkpoint, checkpoint.every = checkpoint.every)
     store_fit(experiment, fit, name)
 }
 
@@ -76,7 +83,7 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
                            embed = HyperbolicParam(), rotary = RotaryParam(), seed = NULL,
                            num.threads = 1L, verbose = interactive(), knowledge = NULL,
                            batch = NULL, perturbation = NULL, cell.weights = NULL,
-                           checkpoint = NULL) {
+                           checkpoint = NULL, checkpoint.every = 3) {
     check_class(dag, "DagParam", "dag")
     check_class(embed, "HyperbolicParam", "embed")
     check_class(rotary, "RotaryParam", "rotary")
@@ -87,7 +94,7 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
     chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
     heard <- verbose && say_start(input$values, chosen)
     started <- proc.time()[["elapsed"]]
-    result <- with_checkpoint(checkpoint, function(store) {
+    result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(heard, function(progress) core_fit(input$values, prior, chosen, progress, store))
     })
     if (verbose) {

@@ -95,9 +95,11 @@ with_progress <- function(verbose, call) {
     call(progress)
 }
 
-# run(store), with an environment whose raw vector `state` comes from the file, and goes to it if run() does
-# not get to its end; store is NULL without a file.
-with_checkpoint <- function(file, run) {
+# run(store), with an environment whose raw vector `state` comes from the file, and whose write() the glue calls
+# every `every` minutes. What run() leaves in `state` goes to the file if run() does not get to its end. store is
+# NULL without a file.
+with_checkpoint <- function(file, every, run) {
+    every <- check_number(every, "checkpoint.every", 0, Inf)
     if (is.null(file)) {
         return(run(NULL))
     }
@@ -106,18 +108,59 @@ with_checkpoint <- function(file, run) {
         cape_error("'checkpoint' is ", dQuote(file, FALSE), "; its folder must exist and be writable")
     }
     store <- new.env()
-    store$state <- if (file.exists(file)) read_checkpoint(file)
-    done <- FALSE
-    before <- store$state
+    store$seconds <- 60 * every
+    before <- written <- store$state <- if (file.exists(file)) read_checkpoint(file)
+    done <- failed <- FALSE
+    store$write <- function(state) suspendInterrupts({
+        problem <- write_checkpoint(state, file)
+        if (is.null(problem)) {
+            written <<- state
+        } else if (!failed) {
+            failed <<- TRUE
+            message("The state could not be saved: ", problem)
+        }
+    })
     on.exit(if (!done && !identical(store$state, before)) {
-        saveRDS(store$state, file)
-        message("The state after ", store$epochs, " epochs is in '", file,
-            "': the same call goes on from there.")
+        problem <- if (!identical(store$state, written)) write_checkpoint(store$state, file)
+        if (is.null(problem)) {
+            message("The state after ", store$epochs, " epochs is in '", file,
+                "': the same call goes on from there.")
+        } else {
+            warning("The state after ", store$epochs, " epochs could not be saved: ", problem, call. = FALSE)
+        }
     })
     result <- run(store)
     done <- TRUE
-    if (file.exists(file)) file.remove(file) # unlink() would expand wildcards in its name
+    remove_file(file)
+    remove_file(new_name(file))
     result
+}
+
+# unlink() would expand wildcards in its name.
+remove_file <- function(file) if (file.exists(file) && !dir.exists(file)) file.remove(file)
+
+new_name <- function(file) paste0(file, ".new")
+
+# The file is the old one or the new one, at whatever moment the process or the disk ends. NULL, or what went
+# wrong.
+write_checkpoint <- function(state, file) {
+    new <- new_name(file)
+    on.exit(remove_file(new))
+    why <- function(e) conditionMessage(e)
+    problem <- tryCatch(
+        {
+            saveRDS(state, new, compress = FALSE)
+            if (!identical(readRDS(new), state)) {
+                "it is not what was written"
+            } else if (!file.rename(new, file)) {
+                "it cannot be renamed"
+            }
+        },
+        error = why, warning = why)
+    if (!is.null(problem)) {
+        paste0("'", new, "': ", problem, " (is the disk full?); ",
+            if (file.exists(file)) paste0("'", file, "' is as it was") else paste0("there is no '", file, "'"))
+    }
 }
 
 read_checkpoint <- function(file) {

@@ -138,7 +138,7 @@ void capeomics::make_prior(Prior &out, const Rcpp::List &known) {
 Rcpp::List core_learn_dag(const arma::mat &assay, const Rcpp::List &known,
                           const Rcpp::CharacterVector &settings, SEXP progress,
                           const Rcpp::Nullable<Rcpp::Environment> &store = R_NilValue) {
-  const Options options(settings, progress);
+  Options options(settings, progress);
   const cape_matrix_view x = table_view(assay);
   Prior prior;
   make_prior(prior, known);
@@ -147,6 +147,7 @@ Rcpp::List core_learn_dag(const arma::mat &assay, const Rcpp::List &known,
     check(cape_dag_learn_with(dag.out(), &x, prior.get(), options.get()));
   } else {
     Checkpoint checkpoint(store.get());
+    options.keep(&checkpoint);
     checkpoint.check_or_keep(
         cape_dag_learn_from(dag.out(), &x, prior.get(), checkpoint.get(), options.get()));
   }

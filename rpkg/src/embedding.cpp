@@ -36,7 +36,7 @@ Rcpp::List capeomics::embedding_to_list(const cape_embedding *embedding) {
 Rcpp::List core_embed(int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
                       const Rcpp::NumericVector &weight, const Rcpp::CharacterVector &settings,
                       SEXP progress, const Rcpp::Nullable<Rcpp::Environment> &store = R_NilValue) {
-  const Options options(settings, progress);
+  Options options(settings, progress);
   Dag dag;
   make_graph(dag, n, from, to, weight);
   Embedding embedding;
@@ -44,6 +44,7 @@ Rcpp::List core_embed(int n, const Rcpp::IntegerVector &from, const Rcpp::Intege
     check(cape_embedding_fit(embedding.out(), dag.get(), options.get()));
   } else {
     Checkpoint checkpoint(store.get());
+    options.keep(&checkpoint);
     checkpoint.check_or_keep(
         cape_embedding_fit_from(embedding.out(), dag.get(), checkpoint.get(), options.get()));
   }

@@ -9,7 +9,7 @@ Rcpp::List core_fit(const arma::mat &assay, const Rcpp::List &known,
                     const Rcpp::CharacterVector &settings, SEXP progress,
                     const Rcpp::Nullable<Rcpp::Environment> &store = R_NilValue) {
   using Rcpp::_;
-  const Options options(settings, progress);
+  Options options(settings, progress);
   const cape_matrix_view x = table_view(assay);
   Prior prior;
   make_prior(prior, known);
@@ -18,6 +18,7 @@ Rcpp::List core_fit(const arma::mat &assay, const Rcpp::List &known,
     check(cape_fit_with(result.out(), &x, prior.get(), options.get()));
   } else {
     Checkpoint checkpoint(store.get());
+    options.keep(&checkpoint);
     checkpoint.check_or_keep(
         cape_fit_from(result.out(), &x, prior.get(), checkpoint.get(), options.get()));
   }

@@ -29,7 +29,10 @@ Options::Options(const Rcpp::CharacterVector &settings, SEXP progress) : progres
 int Options::on_progress(const cape_progress *p, void *self) {
   if (!R_ToplevelExec(check_interrupt, nullptr))
     return 1;
-  SEXP &fun = static_cast<Options *>(self)->progress_;
+  Options &options = *static_cast<Options *>(self);
+  if (options.checkpoint_ != nullptr)
+    options.checkpoint_->keep_if_due();
+  SEXP &fun = options.progress_;
   if (Rf_isNull(fun))
     return 0;
   SEXP call = PROTECT(Rf_allocVector(LANGSXP, 6)), at = call;
@@ -59,7 +62,8 @@ void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::In
                             static_cast<int64_t>(n_edges)));
 }
 
-Checkpoint::Checkpoint(const Rcpp::Environment &store) : store_(store) {
+Checkpoint::Checkpoint(const Rcpp::Environment &store)
+    : store_(store), seconds_(Rcpp::as<double>(store["seconds"])) {
   const Rcpp::RObject state = store_["state"];
   if (state.isNULL()) {
     check(cape_checkpoint_new(checkpoint_.out()));
@@ -67,6 +71,29 @@ Checkpoint::Checkpoint(const Rcpp::Environment &store) : store_(store) {
     const Rcpp::RawVector bytes(state);
     check(cape_checkpoint_load(checkpoint_.out(), bytes.begin(), bytes.size()));
   }
+}
+
+// Inside a top-level context, which an error of R ends here: nothing in it has a destructor.
+void Checkpoint::write(void *self) {
+  const Checkpoint &c = *static_cast<Checkpoint *>(self);
+  int64_t bytes = 0, epochs = 0;
+  if (cape_checkpoint_size(&bytes, &epochs, c.checkpoint_.get()) != CAPE_OK || epochs == 0)
+    return;
+  SEXP state = PROTECT(Rf_allocVector(RAWSXP, static_cast<R_xlen_t>(bytes)));
+  if (cape_checkpoint_save(RAW(state), bytes, c.checkpoint_.get()) == CAPE_OK) {
+    SEXP call = PROTECT(Rf_lang2(Rf_install("write"), state));
+    Rf_eval(call, c.store_);
+    UNPROTECT(1);
+  }
+  UNPROTECT(1);
+}
+
+void Checkpoint::keep_if_due() {
+  const auto now = std::chrono::steady_clock::now();
+  if (std::chrono::duration<double>(now - last_).count() < seconds_)
+    return;
+  R_ToplevelExec(write, this);
+  last_ = std::chrono::steady_clock::now();
 }
 
 void Checkpoint::check_or_keep(cape_status status) {

@@ -3,6 +3,7 @@
 #ifndef CAPEOMICS_GLUE_HPP
 #define CAPEOMICS_GLUE_HPP
 
+#include <chrono>
 #include <RcppArmadillo.h>
 #include <cape/cape.h>
 
@@ -34,6 +35,8 @@ using Embedding = Handle<cape_embedding, cape_embedding_free>;
 using Result = Handle<cape_result, cape_result_free>;
 using Prior = Handle<cape_prior, cape_prior_free>;
 
+class Checkpoint;
+
 // The core's options, set from a named character vector, and R's side of the progress callback:
 // it looks for an interrupt and, if `progress` is a function, calls it. No R error or interrupt may
 // jump over the core's frames, so both happen inside a top-level context of their own.
@@ -41,11 +44,14 @@ class Options {
 public:
   Options(const Rcpp::CharacterVector &settings, SEXP progress);
   const cape_options *get() const { return options_.get(); }
+  // While a call runs, keep its state whenever that is due.
+  void keep(Checkpoint *checkpoint) { checkpoint_ = checkpoint; }
 
 private:
   static int on_progress(const cape_progress *progress, void *self);
   Handle<cape_options, cape_options_free> options_;
   SEXP progress_;
+  Checkpoint *checkpoint_ = nullptr;
 };
 
 // An R matrix as it is.
@@ -76,10 +82,15 @@ public:
   cape_checkpoint *get() { return checkpoint_.get(); }
   // check(), before which the state is kept.
   void check_or_keep(cape_status status);
+  // During a call: the state to the environment's write(), if that is due. Gives no error.
+  void keep_if_due();
 
 private:
+  static void write(void *self);
   Rcpp::Environment store_;
   Handle<cape_checkpoint, cape_checkpoint_free> checkpoint_;
+  double seconds_; // between two states
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 // Everything that a handle knows, as plain R data.

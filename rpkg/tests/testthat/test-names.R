@@ -154,11 +154,11 @@ test_that("the checkpoint's name is no pattern", {
     dir.create(folder)
     other <- file.path(folder, "fit1.rds")
     saveRDS(1, other)
-    capeOmics:::with_checkpoint(file.path(folder, "fit[1].rds"), function(store) NULL)
+    capeOmics:::with_checkpoint(file.path(folder, "fit[1].rds"), 3, function(store) NULL)
     expect_true(file.exists(other))
     own <- file.path(folder, "fit*.rds")
     saveRDS(as.raw(1), own)
-    capeOmics:::with_checkpoint(own, function(store) NULL)
+    capeOmics:::with_checkpoint(own, 3, function(store) NULL)
     expect_identical(list.files(folder), "fit1.rds")
 })
 

@@ -43,7 +43,7 @@ test_that("the defaults of simulation and preprocessing are the registry's", {
 test_that("the fixed signatures are as agreed", {
     expect_identical(names(formals(cape_fit)), c("x", "assay.type", "subset.row", "dag", "embed", "rotary",
         "name", "seed", "num.threads", "verbose", # and what came later behind
-        "knowledge", "batch", "perturbation", "cell.weights", "checkpoint"))
+        "knowledge", "batch", "perturbation", "cell.weights", "checkpoint", "checkpoint.every"))
     expect_identical(names(formals(cape_calculate)), setdiff(names(formals(cape_fit)), "name"))
     expect_identical(names(formals(cape_learn_dag)), c("x", "param", "seed", "..."))
     expect_identical(names(formals(cape_embed_dag)), c("dag", "param", "seed", "..."))

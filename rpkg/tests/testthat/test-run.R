@@ -161,6 +161,69 @@ test_that("what was interrupted goes on from its checkpoint and ends with the sa
         "fit <- function(file) cape_embed_dag(graph, param, seed = 1, checkpoint = file)"))
 })
 
+test_that("a fit that was killed goes on from the last state that was saved", {
+    skip_on_os("windows")
+    file <- tempfile(fileext = ".rds")
+    # A process that kills itself (kill -9) while it writes its state for the n-th time, half of it written.
+    run <- function(n) run_child(c(
+        "library(capeOmics)",
+        "write_checkpoint <- capeOmics:::write_checkpoint",
+        "left <- as.numeric(Sys.getenv('N_WRITES'))",
+        "utils::assignInNamespace('write_checkpoint', ns = 'capeOmics', function(state, file) {",
+        "  left <<- left - 1",
+        "  if (left == 0) {writeBin(utils::head(state, length(state) / 2), paste0(file, '.new'))",
+        "    tools::pskill(Sys.getpid(), 9)}",
+        "  write_checkpoint(state, file)",
+        "})",
+        "x <- cape_simulate_data(cape_simulate_dag(8, seed = 1), 200, seed = 2)",
+        sprintf("file <- %s", deparse(file)),
+        "fit <- function(...) cape_calculate(x, dag = DagParam(epochs = 30L, refine.epochs = 20L),",
+        "  embed = HyperbolicParam(dims = 8L, epochs = 2000L, tolerance = 0), seed = 1, ...)",
+        "resumed <- suppressWarnings(fit(checkpoint = file, checkpoint.every = 0))",
+        "cat(identical(resumed, suppressWarnings(fit())))"), stderr = FALSE)
+    old <- Sys.getenv("N_WRITES", NA)
+    on.exit(if (is.na(old)) Sys.unsetenv("N_WRITES") else Sys.setenv(N_WRITES = old))
+    killed <- 0
+    for (n in c(2, 3, 5, 9)) {
+        Sys.setenv(N_WRITES = n)
+        out <- suppressWarnings(run(n))
+        killed <- killed + file.exists(file)
+        if (file.exists(file)) {
+            expect_type(readRDS(file), "raw")
+        }
+    }
+    expect_gte(killed, 1)
+    Sys.setenv(N_WRITES = Inf)
+    out <- run(Inf)
+    expect_identical(out[length(out)], "TRUE")
+    expect_false(file.exists(file))
+    expect_false(file.exists(paste0(file, ".new")))
+})
+
+test_that("what cannot be written leaves the old state, and the message says so", {
+    file <- tempfile(fileext = ".rds")
+    saveRDS(as.raw(1:9), file)
+    dir.create(paste0(file, ".new")) # no file of this name can be written
+    problem <- capeOmics:::write_checkpoint(as.raw(1:3), file)
+    expect_match(problem, "is as it was", fixed = TRUE)
+    expect_identical(readRDS(file), as.raw(1:9))
+    expect_warning(
+        expect_error(capeOmics:::with_checkpoint(file, 3, function(store) {
+            store$state <- as.raw(1:4)
+            store$epochs <- 4
+            stop("ended early")
+        }), "ended early"),
+        "could not be saved")
+    unlink(paste0(file, ".new"), recursive = TRUE)
+    expect_message(try(capeOmics:::with_checkpoint(file, 3, function(store) {
+        store$state <- as.raw(1:4)
+        store$epochs <- 4
+        stop("ended early")
+    }), silent = TRUE), "goes on from there")
+    expect_identical(readRDS(file), as.raw(1:4))
+    expect_error(capeOmics:::with_checkpoint(file, -1, identity), "checkpoint.every")
+})
+
 test_that("a checkpoint that cannot serve is named", {
     x <- chain_data(50L)
     file <- tempfile()
