@@ -421,6 +421,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   for (std::int64_t epoch = first_epoch; epoch <= options.epochs; ++epoch) {
     DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
     const bool ends_with_h = pace.ends_with_h(epoch);
+    const double steps = static_cast<double>(pace.steps_per_epoch);
     for (std::int64_t s = 0; s < pace.steps_per_epoch; ++s) {
       const Batch<T> batch = reader.next(run);
       renew_constraint(step);
@@ -429,9 +430,10 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
         throw Error(Status::not_converged,
                     "the loss is not finite in epoch " + std::to_string(epoch) +
                         ": use a lower learning rate, or scale the columns (standardize)");
-      record.loss += loss.total;
-      record.reconstruction += loss.score.reconstruction;
-      record.kl += loss.score.kl;
+      // Means by parts: a sum of finite losses could overflow.
+      record.loss += loss.total / steps;
+      record.reconstruction += loss.score.reconstruction / steps;
+      record.kl += loss.score.kl / steps;
       fit.h = loss.h;
       const double progress = static_cast<double>(step) / static_cast<double>(pace.steps);
       const double rate =
@@ -442,10 +444,6 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
                 lambda * std::min(1.0, progress / warm_up), run);
       run.report({"dag", ++step, pace.steps, loss.total, loss.h});
     }
-    const double count = static_cast<double>(pace.steps_per_epoch);
-    record.loss /= count;
-    record.reconstruction /= count;
-    record.kl /= count;
     if (ends_with_h) fit.h = objective.constraint(fit.parameters.data(), run);
     record.h = fit.h;
     fit.history.push_back(record);
