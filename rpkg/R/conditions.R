@@ -17,7 +17,43 @@ r_names <- function(message) {
         name <- gsub("_", ".", sub("^[a-z]+\\.", "", key))
         ifelse(startsWith(key, "run.threads"), "num.threads", name)
     })
-    message
+    gsub("\\b(h|refine)_(tolerance|t)\\b", "\\1.\\2", message)
+}
+
+# The core numbers features, as "column 3 (counted from 1)", "2 -> 5 (nodes counted from 0)" or, at the end of
+# a sentence, "...: 3, 7 (counted from 1)."; users know names. These are put in last, and stay as they are.
+name_features <- function(text, features) {
+    vapply(text, function(sentence) {
+        base <- regmatches(sentence, regexpr("counted from [01]", sentence))
+        sentence <- gsub("column", "feature", sentence, fixed = TRUE)
+        if (length(base) == 0L) {
+            return(sentence)
+        }
+        where <- "(feature|node) [0-9]+|[0-9]+ -> [0-9]+"
+        if (endsWith(sentence, "(counted from 1).")) where <- paste0(where, "|(?<=[:,] |and )[0-9]+(?=[^:]*$)")
+        if (!grepl("row [0-9]", sentence)) {
+            sentence <- gsub("( \\(|; )(nodes )?counted from [01](?=\\))", "\\1", sentence, perl = TRUE)
+            sentence <- gsub(" ()", "", gsub("; )", ")", sentence, fixed = TRUE), fixed = TRUE)
+        }
+        first <- as.integer(sub("counted from ", "", base))
+        at <- gregexpr(where, sentence, perl = TRUE)
+        regmatches(sentence, at) <- lapply(regmatches(sentence, at), function(found) {
+            vapply(found, function(one) {
+                numbers <- gregexpr("[0-9]+", one)
+                named <- quoted(features[as.integer(regmatches(one, numbers)[[1L]]) + 1L - first])
+                regmatches(one, numbers) <- list(named)
+                one
+            }, "")
+        })
+        sentence
+    }, "", USE.NAMES = FALSE)
+}
+
+# The code, whose errors name the features.
+with_features <- function(features, code) {
+    tryCatch(code, capeError = function(e) {
+        cape_error(name_features(conditionMessage(e), features), status = e[["status"]])
+    })
 }
 
 # At most five of the items, for messages: "a, b, c, d, e and 3 more".
@@ -65,15 +101,23 @@ check_class <- function(x, class, name) {
     if (!is(x, class)) {
         cape_error("'", name, "' is ", one_line(x), "; make it with ", class, "()")
     }
+    if (is(x, "CapeParam")) validObject(x)
     x
+}
+
+check_bpparam <- function(BPPARAM) {
+    if (!is(BPPARAM, "BiocParallelParam")) {
+        cape_error("'BPPARAM' is ", one_line(BPPARAM), "; it must be a BiocParallelParam, as SerialParam() and ",
+            "MulticoreParam() of BiocParallel are")
+    }
 }
 
 one_line <- function(x) {
     if (is.null(x)) {
         return("NULL")
     }
-    if (is.atomic(x) && length(x) == 1L) {
-        return(if (is.character(x)) dQuote(x, FALSE) else as.character(x))
+    if (is.atomic(x) && !is.object(x) && length(x) == 1L) {
+        return(if (is.character(x) && !is.na(x)) dQuote(x, FALSE) else as.character(x))
     }
     paste0("an object of class ", class(x)[1L],
         if (is.atomic(x)) paste0(" and length ", length(x)))

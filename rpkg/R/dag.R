@@ -25,10 +25,11 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
     seed <- run_seed(seed)
     input <- cape_as_input(x, assay.type, subset.row, param, verbose)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
+    check_refinable(param, prior, input$values)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(verbose && say_start(input$values, chosen), function(progress) {
-            core_learn_dag(input$values, prior, chosen, progress, store)
+            with_features(rownames(input$values), core_learn_dag(input$values, prior, chosen, progress, store))
         })
     })
     dag <- new_dag(result, rownames(input$values), param, seed, prior$required)
@@ -110,7 +111,7 @@ new_dag <- function(result, features, param = NULL, seed = NA_integer_, required
             S4Vectors::DataFrame(row.names = features)
         },
         constant = features[result$constant],
-        warnings = name_columns(as.character(result$warnings), features),
+        warnings = name_features(r_names(as.character(result$warnings)), features),
         info = c(result$info, list(required = required, suggestion = result$suggestion)),
         param = param, seed = seed)
 }
@@ -127,23 +128,6 @@ history_table <- function(history, names) {
     }
     colnames(history) <- names
     S4Vectors::DataFrame(history)
-}
-
-# The core's sentences name columns by number at their end, "...: 3, 7 (counted from 1)."; users know
-# names, and options by their R names.
-name_columns <- function(text, features) {
-    numbered <- endsWith(text, "(counted from 1).")
-    text[numbered] <- vapply(text[numbered], function(sentence) {
-        start <- regexpr(":[^:]*$", sentence)
-        list <- sub(" (counted from 1)", "", substring(sentence, start), fixed = TRUE)
-        numbers <- gregexpr("[0-9]+", list)
-        regmatches(list, numbers) <- lapply(regmatches(list, numbers), function(column) {
-            quoted(features[as.integer(column)])
-        })
-        paste0(substring(sentence, 1L, start - 1L), list)
-    }, "", USE.NAMES = FALSE)
-    text <- gsub("column", "feature", text, fixed = TRUE)
-    gsub("\\b(h|refine)_(tolerance|t)\\b", "\\1.\\2", text)
 }
 
 # From what the user brings -----------------------------------------------------------------------
@@ -190,7 +174,7 @@ dag_from_table <- function(x, name) {
 }
 
 dag_from_edges <- function(from, to, weight, features) {
-    new_dag(core_describe_graph(length(features), from, to, weight), features)
+    new_dag(with_features(features, core_describe_graph(length(features), from, to, weight)), features)
 }
 
 dag_from_matrix <- function(from) {

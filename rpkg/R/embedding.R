@@ -32,7 +32,8 @@ embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(
     edges <- edge_table(dag)
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(verbose, function(progress) {
-            core_embed(length(dag@features), edges$from, edges$to, edges$weight, chosen, progress, store)
+            with_features(dag@features, core_embed(length(dag@features), edges$from, edges$to, edges$weight,
+                chosen, progress, store))
         })
     })
     if (!dag@info$acyclic) {
@@ -45,7 +46,7 @@ embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(
 }
 
 new_embedding <- function(result, features, param, seed) {
-    for (text in result$warnings) {
+    for (text in name_features(r_names(as.character(result$warnings)), features)) {
         warning(text, call. = FALSE)
     }
     dimnames(result$poincare) <- list(features, paste0("e", seq_len(ncol(result$poincare))))

@@ -91,11 +91,14 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
     seed <- run_seed(seed)
     input <- cape_as_input(x, assay.type, subset.row, dag, verbose)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
+    check_refinable(dag, prior, input$values)
     chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
     heard <- verbose && say_start(input$values, chosen)
     started <- proc.time()[["elapsed"]]
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
-        with_progress(heard, function(progress) core_fit(input$values, prior, chosen, progress, store))
+        with_progress(heard, function(progress) {
+            with_features(rownames(input$values), core_fit(input$values, prior, chosen, progress, store))
+        })
     })
     if (verbose) {
         say("Done in ", round(proc.time()[["elapsed"]] - started, 1), " seconds.")

@@ -208,6 +208,16 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
         perturbed = list(perturbed_values(x, perturbation, features, all)))
 }
 
+# What was asked for by refine = TRUE and cannot be done is refused; NA leaves it out, with a warning.
+check_refinable <- function(param, prior, values) {
+    given <- c(if (nrow(prior$perturbed) > 0L) "'perturbation'",
+        if (length(unique(prior$weights)) > 1L) "'cell.weights'", if (anyNA(values)) "missing values")
+    if (isTRUE(param@values[["refine"]]) && length(given) > 0L) {
+        cape_error("'refine' is TRUE, but graphs with ", paste(given, collapse = " and "), " are not refined; ",
+            "use refine = NA or FALSE")
+    }
+}
+
 # A value for every cell, from the name of a colData column or as given; named values go by name.
 per_cell <- function(x, value, name) {
     if (is.null(value)) {
@@ -249,8 +259,13 @@ as_cell_weights <- function(weights) {
     if (is.null(weights)) {
         return(numeric())
     }
-    if (!is.numeric(weights) || !all(is.finite(weights)) || any(weights < 0)) {
-        cape_error("'cell.weights' must be finite numbers that are not negative")
+    if (!is_numbers(weights)) {
+        cape_error("'cell.weights' is ", one_line(weights), "; it must hold numbers")
+    }
+    bad <- which(!is.finite(weights) | weights < 0)
+    if (length(bad) > 0L) {
+        cape_error("'cell.weights' is ", weights[bad[1L]], " for cell ", bad[1L],
+            "; weights must be finite numbers that are not negative")
     }
     as.numeric(weights)
 }

@@ -9,6 +9,9 @@
 #' features. It assumes that false edges are exchangeable and that the method is no worse than guessing.
 #'
 #' @inheritParams cape_learn_dag
+#' @param ... further arguments: `assay.type`, `subset.row`, `knowledge`, `batch`, `perturbation` and
+#'   `cell.weights`, as of [cape_fit()]; `num.threads`, of each fit (1 by default); and `verbose`, whether to say
+#'   which assay is used. There is no `checkpoint`: it holds the state of one fit.
 #' @param times number of subsamples.
 #' @param fraction of the cells in each; the bound needs a half.
 #' @param cutoff edges in at least this share of the subsamples are kept; above a half.
@@ -35,6 +38,7 @@ cape_stability <- function(x, times = 50L, fraction = 0.5, cutoff = 0.75, param 
         cape_error("'cutoff' is ", cutoff, "; it must be above 0.5 (the bound exists there only)")
     }
     check_class(param, "DagParam", "param")
+    check_bpparam(BPPARAM)
     seed <- run_seed(seed)
     table <- study_table(x, param, ...)
     n <- ncol(table$values)
@@ -104,6 +108,7 @@ print.cape_stability <- function(x, ...) {
 cape_learn_dags <- function(x, by, param = DagParam(), seed = NULL, ...,
                             BPPARAM = BiocParallel::SerialParam()) {
     check_class(param, "DagParam", "param")
+    check_bpparam(BPPARAM)
     seed <- run_seed(seed)
     groups <- per_cell(x, by, "by")
     if (is.null(groups) || anyNA(groups)) {
@@ -226,10 +231,16 @@ cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL,
 
 # The features that are used, in all cells, and what is known of them: for many fits on some of the cells.
 study_table <- function(x, param, assay.type = NULL, subset.row = NULL, knowledge = NULL, batch = NULL,
-                        perturbation = NULL, cell.weights = NULL) {
-    input <- cape_as_input(x, assay.type, subset.row, param, verbose = FALSE)
-    list(values = input$values, prior = prior_of(x, rownames(input$values), rownames(x), knowledge, batch,
-        perturbation, cell.weights))
+                        perturbation = NULL, cell.weights = NULL, num.threads = 1L, verbose = FALSE,
+                        checkpoint = NULL) {
+    check_flag(verbose, "verbose")
+    if (!is.null(checkpoint)) {
+        cape_error("'checkpoint' is given; it holds the state of one fit, and these are many")
+    }
+    input <- cape_as_input(x, assay.type, subset.row, param, verbose)
+    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
+    check_refinable(param, prior, input$values)
+    list(threads = run_threads(num.threads), values = input$values, prior = prior)
 }
 
 learn_cells <- function(cells, table, param, seed) {
@@ -242,8 +253,8 @@ learn_cells <- function(cells, table, param, seed) {
     if (length(prior$weights) > 0L) prior$weights <- prior$weights[cells]
     at <- match(prior$perturbed[, 1L], cells)
     prior$perturbed <- cbind(at, prior$perturbed[, 2L])[!is.na(at), , drop = FALSE]
-    result <- core_learn_dag(table$values[, cells, drop = FALSE], prior,
-        c(settings(param), run_settings(seed, 1L)), NULL)
+    result <- with_features(rownames(table$values), core_learn_dag(table$values[, cells, drop = FALSE], prior,
+        c(settings(param), run_settings(seed, table$threads)), NULL))
     new_dag(result, rownames(table$values), param, seed, prior$required)
 }
 

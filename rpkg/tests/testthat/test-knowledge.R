@@ -98,7 +98,7 @@ test_that("cells of weight 0 are not there", {
         cape_weights(suppressWarnings(cape_learn_dag(x, linear(batch.size = 1000L, lambda = 0.05), seed = 1, ...)), pruned = FALSE)
     }
     expect_equal(all_in_one(more, cell.weights = rep(c(2, 0), c(100, 20))), all_in_one(x), tolerance = 1e-8)
-    expect_error(learn(x, cell.weights = rep(-1, 100)), "'cell.weights' must be finite numbers that are not negative")
+    expect_error(learn(x, cell.weights = rep(-1, 100)), "'cell.weights' is -1 for cell 1; weights must be finite")
 })
 
 test_that("a fit starts from an earlier graph, and from its edges among the features used", {
