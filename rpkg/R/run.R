@@ -12,7 +12,13 @@ run_seed <- function(seed) {
 # The code with R's random numbers started from the seed; afterwards R's stream is as it was.
 with_seed <- function(seed, code) {
     old <- if (exists(".Random.seed", globalenv(), inherits = FALSE)) get(".Random.seed", globalenv())
-    on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else assign(".Random.seed", old, globalenv()))
+    kinds <- RNGkind() # without .Random.seed they are kept elsewhere
+    on.exit(if (is.null(old)) {
+        suppressWarnings(RNGkind(kinds[1L], kinds[2L], kinds[3L]))
+        rm(".Random.seed", envir = globalenv())
+    } else {
+        assign(".Random.seed", old, globalenv())
+    })
     set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
     code
 }

@@ -25,7 +25,7 @@ test_that("the defaults of simulation and preprocessing are the registry's", {
     registry <- cape_defaults()
     default <- function(key) registry$default[registry$key == key]
     args <- formals(cape_simulate_dag)
-    expect_equal(args$edges.per.node, as.numeric(default("simulate.edges_per_node")))
+    expect_equal(eval(args$edges.per.node, list(n = 10)), as.numeric(default("simulate.edges_per_node")))
     expect_equal(args$min.weight, as.numeric(default("simulate.min_weight")))
     expect_equal(args$max.weight, as.numeric(default("simulate.max_weight")))
     expect_equal(eval(args$model)[1], default("simulate.model"))
