@@ -8,7 +8,8 @@
 #'   absolute correlations (as many pairs as the learned graph has edges, both ways) instead of the
 #'   learned graph; `"no_hyperbolic"`, flat space and plain gradient descent; `"no_rotary"`, the
 #'   coordinates in the ball, to be added to the features' vectors instead of rotating them.
-#' @param ... `assay.type`, `subset.row`, `num.threads`, as of [cape_fit()].
+#' @param ... further arguments of [cape_learn_dag()]: `assay.type`, `subset.row`, `knowledge`, `batch`,
+#'   `perturbation`, `cell.weights`, for the learned graph, and `num.threads`.
 #' @return A list of class `cape_ablation` with an element for every variant, a list of
 #' * `positions`: a matrix, features x d;
 #' * `use`: how attention takes it: `"rotate"` (angles), `"add"` or `"none"`;
@@ -30,9 +31,9 @@ cape_ablate <- function(x, variants = c("full", "null", "no_csl", "no_hyperbolic
     check_class(embed, "HyperbolicParam", "embed")
     check_class(rotary, "RotaryParam", "rotary")
     seed <- run_seed(seed)
+    further <- list(...)
     learned <- learn_dag(x, dag, seed, verbose = FALSE, ...)
-    threads <- list(...)$num.threads
-    threads <- if (is.null(threads)) 1L else threads
+    threads <- if ("num.threads" %in% names(further)) further[["num.threads"]] else 1L
     place <- function(graph, param) suppressWarnings(embed_dag(graph, param, seed, threads, verbose = FALSE))
     # Made once for the variants that differ in what is done with it.
     embedding <- if (any(c("full", "no_rotary") %in% variants)) place(learned, embed)
@@ -43,7 +44,8 @@ cape_ablate <- function(x, variants = c("full", "null", "no_csl", "no_hyperbolic
         full = rotated(embedding),
         null = list(positions = matrix(0, length(learned), embed@values$dims,
             dimnames = list(learned@features, NULL)), use = "none", embedding = NULL),
-        no_csl = rotated(place(correlation_graph(x, learned, dag, ...), embed)),
+        no_csl = rotated(place(correlation_graph(x, learned, dag, further[["assay.type"]],
+            further[["subset.row"]]), embed)),
         no_hyperbolic = rotated(place(learned, flat_param(embed))),
         no_rotary = list(positions = cape_embedding(embedding), use = "add", embedding = embedding)))
     structure(stats::setNames(out, variants), class = "cape_ablation", graph = learned, seed = seed)
@@ -68,7 +70,7 @@ flat_param <- function(embed) {
 }
 
 # As many pairs as the learned graph has edges, the most correlated first, as edges both ways.
-correlation_graph <- function(x, learned, param, assay.type = NULL, subset.row = NULL, num.threads = 1L) {
+correlation_graph <- function(x, learned, param, assay.type, subset.row) {
     values <- suppressMessages(cape_as_input(x, assay.type, subset.row, param, FALSE))$values
     r <- abs(suppressWarnings(stats::cor(t(values), use = "pairwise.complete.obs")))
     r[is.na(r)] <- 0
@@ -109,10 +111,14 @@ cape_sensitivity <- function(x, tau = NULL, k = 1:4, lambda = c(0.01, 0.05, 0.1,
     dag <- as_dag(x, "x")
     check_class(embed, "HyperbolicParam", "embed")
     truth <- if (is.null(true)) NULL else as_dag(true, "true")
+    if (!is.null(BPPARAM)) check_bpparam(BPPARAM)
     seed <- run_seed(seed)
     numbers <- function(values, name) {
-        if (is.null(values)) numeric() else if (is.numeric(values) && all(is.finite(values))) values
-            else cape_error("'", name, "' is ", one_line(values), "; it must hold numbers")
+        if (is.null(values)) return(numeric())
+        if (!is_numbers(values) || !all(is.finite(values)) || (name == "k" && any(values != round(values)))) {
+            cape_error("'", name, "' is ", one_line(values), "; it must hold ", if (name == "k") "whole ", "numbers")
+        }
+        values
     }
     runs <- rbind(data.frame(parameter = rep("tau", length(tau)), value = numbers(tau, "tau")),
         data.frame(parameter = rep("k", length(k)), value = numbers(k, "k")),
@@ -120,17 +126,21 @@ cape_sensitivity <- function(x, tau = NULL, k = 1:4, lambda = c(0.01, 0.05, 0.1,
     if (nrow(runs) == 0L) {
         cape_error("'tau', 'k' and 'lambda' are all empty; at least one must have a value")
     }
-    one <- function(i) {
-        graph <- dag
+    # Made, and so checked, before the first fit.
+    params <- lapply(seq_len(nrow(runs)), function(i) {
         values <- embed@values
         value <- runs$value[i]
         if (runs$parameter[i] == "tau") {
-            graph <- cape_prune(dag, value)
+            check_number(value, "tau", 0)
         } else {
             values$objective <- "effect"
-            if (runs$parameter[i] == "k") values$k.hop <- as.integer(value) else values$generality.weight <- value
+            if (runs$parameter[i] == "k") values$k.hop <- value else values$generality.weight <- value
         }
-        embedding <- suppressWarnings(embed_dag(graph, new_param("HyperbolicParam", values), seed, verbose = FALSE))
+        new_param("HyperbolicParam", values)
+    })
+    one <- function(i) {
+        graph <- if (runs$parameter[i] == "tau") cape_prune(dag, runs$value[i]) else dag
+        embedding <- suppressWarnings(embed_dag(graph, params[[i]], seed, verbose = FALSE))
         data.frame(runs[i, ], edges = length(graph@adjacency@x),
             cape_embedding_quality(embedding, if (is.null(truth)) graph else truth))
     }

@@ -7,7 +7,7 @@ most_features <- 500L
 cape_as_input <- function(x, assay.type, subset.row, param, verbose) {
     source <- choose_assay(x, assay.type, verbose)
     names <- feature_names(x)
-    cells <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else colnames(x)
+    cells <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else as.vector(colnames(x))
     chosen <- if (is.null(subset.row)) NULL else subset_rows(subset.row, names, rownames(x))
     if (ncol(x) < 10L || nrow(x) < 2L || (!is.null(chosen) && length(chosen) < 2L)) {
         too_small(if (is.null(chosen)) nrow(x) else length(chosen), ncol(x))
@@ -114,6 +114,7 @@ no_assay <- function(problem, available) {
 
 feature_names <- function(x) {
     names <- rownames(x)
+    if (is.array(names)) names <- as.vector(names) # as h5read() gives them
     if (is.null(names)) {
         message("'x' has no row names: its features are called feature1 to feature", nrow(x), ".")
         return(paste0("feature", seq_len(nrow(x))))

@@ -3,7 +3,12 @@
 settings <- function(param) {
     prefix <- switch(class(param)[1L], DagParam = "dag.", HyperbolicParam = "embed.",
         RotaryParam = "rotary.")
-    settings_of(prefix, param@values)
+    values <- param@values
+    refine <- values[["refine"]]
+    if (!is.null(refine)) {
+        values[["refine"]] <- if (is.na(refine)) "automatic" else if (refine) "always" else "never"
+    }
+    settings_of(prefix, values)
 }
 
 settings_of <- function(prefix, values) {
@@ -16,6 +21,9 @@ settings_of <- function(prefix, values) {
 setting_text <- function(value, name) {
     if (!is.atomic(value) || length(value) != 1L) {
         cape_error("'", name, "' is ", one_line(value), "; it must be a single value")
+    }
+    if (is.object(value)) { # a factor's code, a date's days and the bits of integer64 are not the number meant
+        cape_error("'", name, "' is an object of class ", class(value)[1L], "; it must be a plain value")
     }
     if (is.character(value)) {
         value
@@ -30,11 +38,41 @@ setting_text <- function(value, name) {
     }
 }
 
+# NA is of the type of the argument: an automatic choice may be asked for as NA, whatever NA stands for it.
 new_param <- function(class, values) {
-    param <- new(class, values = values)
-    core_check_options(settings(param))
-    param
+    for (name in names(values)) {
+        default <- formals(class)[[name]]
+        value <- values[[name]]
+        if (is.atomic(value) && !is.object(value) && length(value) == 1L && is.na(value) && is.numeric(default)) {
+            values[[name]] <- as(NA, typeof(default))
+        }
+    }
+    new(class, values = values)
 }
+
+# The names are the constructor's arguments, text stands for choices alone, and the core takes the values.
+setValidity("CapeParam", function(object) {
+    arguments <- formals(class(object))
+    values <- object@values
+    if (!identical(sort(names(values)), sort(names(arguments)))) {
+        wrong <- c(setdiff(names(values), names(arguments)), setdiff(names(arguments), names(values)))
+        return(paste0("'values' must have the arguments of ", class(object), "(), each once; see ",
+            some_of(quoted(wrong))))
+    }
+    for (name in names(values)) {
+        default <- eval(arguments[[name]])
+        value <- values[[name]]
+        given <- if (is.atomic(value) && length(value) == 1L && is.na(value)) is.na(default[1L])
+            else if (is.character(value)) is.character(default)
+            else !(is.logical(value) && is.numeric(default))
+        if (!given) {
+            cape_error("'", name, "' is ", one_line(value), "; it must be ",
+                if (is.numeric(default)) "a number" else if (is.character(default)) "text" else "a flag")
+        }
+    }
+    core_check_options(settings(object))
+    TRUE
+})
 
 # The first of `choices` if the argument was not given.
 one_of <- function(value, choices, name) {
@@ -59,7 +97,8 @@ one_of <- function(value, choices, name) {
 #'   to show that it does.
 #' @param refine whether the edges are decided by held-out regressions of every feature on its possible
 #'   causes and, with up to 100 features, their order too. `NA`: for up to 5,000 varying features with
-#'   `sem = "mlp"`, and with `sem = "linear"` unless standardized.
+#'   `sem = "mlp"`, and with `sem = "linear"` unless standardized. Fits with missing values, perturbed or
+#'   weighted cells are not refined: `NA` leaves it out with a warning, `TRUE` is an error.
 #' @param standardize scale features to unit variance and let their noise variances differ. Features are
 #'   always centred. Without scaling, the order that raw variances imply is used: right when noise
 #'   variances are alike, misleading when units are arbitrary. The directions of linear relations with
@@ -112,7 +151,7 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
     }
     new_param("DagParam", list(
         sem = one_of(sem, c("mlp", "linear", "paper", "literal"), "sem"),
-        refine = if (is.na(refine)) "automatic" else if (refine) "always" else "never",
+        refine = refine,
         standardize = check_flag(standardize, "standardize"), lambda = lambda,
         threshold = threshold, epochs = epochs,
         constraint = one_of(constraint, c("expm", "logdet"), "constraint"),
@@ -185,12 +224,12 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
         rank.margin = rank.margin, rank.temperature = rank.temperature,
         level.weight = level.weight, level.spread = level.spread,
         generality.weight = generality.weight, restart = restart, k.hop = k.hop,
-        epochs = if (is.logical(epochs) && is.na(epochs)) NA_integer_ else epochs,
+        epochs = epochs,
         tolerance = tolerance, learning.rate = learning.rate,
-        negatives = if (is.logical(negatives) && is.na(negatives)) NA_integer_ else negatives,
+        negatives = negatives,
         positives = positives, max.radius = max.radius,
         start = one_of(start, c("automatic", "scaling", "random"), "start"),
-        burn.in = if (is.logical(burn.in) && is.na(burn.in)) NA_integer_ else burn.in
+        burn.in = burn.in
     ))
 }
 

@@ -174,3 +174,152 @@ test_that("regulators that the table lacks are left out with a count, and edges 
     expect_identical(prior(required = twice), prior(required = twice[-1, ]))
     expect_identical(prior(forbidden = twice), prior(forbidden = twice[-1, ]))
 })
+
+test_that("what the core numbers is named, and names stay as they are", {
+    x <- rbind(chain_data(60L), column_7 = 0, h_t = 1)
+    said <- suppressWarnings(cape_learn_dag(x, quick_dag(), seed = 1))@warnings
+    expect_match(said[1], "'column_7'.*'h_t'")
+    expect_no_match(said[1], "counted")
+    expect_error(cape_dag_of(data.frame(from = c("TP53", "TP53"), to = "MDM2")),
+        "'TP53' -> 'MDM2' \\(weight 1\\) is given twice")
+    expect_error(cape_dag_of(data.frame(from = c("A", "MEF2C"), to = c("B", "MEF2C"))), "'MEF2C' -> 'MEF2C'")
+    f <- paste0("GENE", LETTERS[1:14])
+    A <- chain(f)
+    A[A > 0] <- 1
+    expect_error(cape_simulate_data(A, 50, mechanism = "quadratic", noise.scale = 3, seed = 1), "node 'GENE[A-N]'")
+    named <- function(...) capeOmics:::name_features(c(...), c("row 3", "a -> 2", "1"))
+    expect_identical(named("the edge from column 1 to column 2 (counted from 1) is required"),
+        "the edge from feature 'row 3' to feature 'a -> 2' is required")
+    expect_identical(named("columns without variance: 1, 3 (counted from 1)."),
+        "features without variance: 'row 3', '1'.")
+    expect_identical(named("the strongest path 0 -> 1 (nodes counted from 0) is 0"),
+        "the strongest path 'row 3' -> 'a -> 2' is 0")
+    forbidden <- data.frame(from = "x1", to = "x2")
+    expect_error(cape_learn_dag(x[1:3, ], quick_dag(), seed = 1,
+        knowledge = cape_knowledge(required = forbidden, forbidden = forbidden)),
+        "feature 'x1' to feature 'x2' is required")
+})
+
+test_that("counts beyond the integers are numbers", {
+    A <- matrix(c(0, 0, 1, 0), 2)
+    x <- cape_simulate_data(A, 100000, mechanism = "linear", counts = TRUE, mean = 1e6, dispersion = 1e3, seed = 1)
+    expect_false(anyNA(x))
+    expect_gt(max(x), .Machine$integer.max)
+    expect_type(cape_simulate_data(A, 10, counts = TRUE, seed = 1), "integer")
+})
+
+test_that("settings are checked, and go through a list unchanged", {
+    for (p in list(DagParam(refine = TRUE, lambda = 0.1), DagParam(), HyperbolicParam(dims = 8L), RotaryParam(0.5))) {
+        expect_identical(do.call(class(p)[1], as.list(p)), p)
+        typo <- p
+        typo@values$lamda <- 1
+        expect_error(validObject(typo), "'lamda'")
+    }
+    expect_error(DagParam(threshold = "0.3"), "'threshold' is \"0.3\"; it must be a number")
+    for (bad in list("1", factor("1"), TRUE, 1:2, numeric(), list(1), 1i, Sys.Date(), structure(1, class = "integer64"),
+        NULL)) {
+        expect_error(DagParam(epochs = bad), "epochs", class = "capeError")
+        expect_error(HyperbolicParam(dims = bad), "dims", class = "capeError")
+        expect_error(RotaryParam(bad), "scale", class = "capeError")
+    }
+    expect_error(DagParam(epochs = NA), "'epochs' is NA; it must be a number")
+    expect_identical(DagParam(candidates = NA), DagParam())
+    expect_identical(HyperbolicParam(burn.in = NA_real_, temperature = NA), HyperbolicParam())
+    bad <- DagParam()
+    bad@values$lamda <- 1
+    expect_error(cape_learn_dag(chain_data(60L), bad, seed = 1), "'lamda'")
+    expect_error(cape_simulate_dag(5, edges.per.node = 20), "'edges.per.node' is 20; with 5 features")
+})
+
+test_that("many fits take the arguments of one", {
+    x <- chain_data(60L)
+    one <- cape_stability(x, times = 2, param = quick_dag(), seed = 1)
+    expect_identical(cape_stability(x, times = 2, param = quick_dag(), seed = 1, num.threads = 2L,
+        verbose = FALSE), one)
+    expect_error(cape_stability(x, times = 2, checkpoint = "file"), "'checkpoint' is given")
+    by <- rep(c("g", "h"), 30)
+    expect_identical(cape_learn_dags(x, by, quick_dag(), seed = 1, num.threads = 2L, verbose = FALSE),
+        cape_learn_dags(x, by, quick_dag(), seed = 1))
+})
+
+test_that("R's kinds of random numbers stay, also before the first draw", {
+    said <- run_child(paste("RNGkind('Wichmann-Hill'); rm(.Random.seed); capeOmics:::with_seed(1, runif(1));",
+        "cat(RNGkind()[1])"))
+    expect_match(paste(said, collapse = ""), "Wichmann-Hill")
+})
+
+test_that("a refinement that is asked for and cannot be done is refused before the fit", {
+    x <- chain_data(60L)
+    always <- quick_dag(refine = TRUE)
+    target <- rep(c("x2", NA), 30)
+    for (call in list(function(...) cape_learn_dag(x, always, seed = 1, ...),
+        function(...) cape_calculate(x, dag = always, seed = 1, ...),
+        function(...) cape_stability(x, times = 2, param = always, seed = 1, ...))) {
+        expect_error(call(perturbation = target), "'refine' is TRUE, but .*'perturbation'", class = "capeError")
+        expect_error(call(cell.weights = seq_len(60)), "'cell.weights'")
+    }
+    expect_no_error(suppressWarnings(cape_learn_dag(x, always, seed = 1, cell.weights = rep(2, 60))))
+    x[1, 1] <- NA
+    expect_error(cape_learn_dag(x, quick_dag(refine = TRUE, missing = "mask"), seed = 1), "missing values")
+})
+
+test_that("every number of every function is checked for its type and length before the work", {
+    x <- chain_data(60L)
+    dag <- cape_dag_of(chain(letters[1:4]))
+    v <- matrix(0.5, 4, 4)
+    calls <- list(
+        n = function(v) cape_simulate_dag(v), edges.per.node = function(v) cape_simulate_dag(4, edges.per.node = v),
+        min.weight = function(v) cape_simulate_dag(4, min.weight = v),
+        max.weight = function(v) cape_simulate_dag(4, max.weight = v),
+        seed = function(v) cape_simulate_dag(4, seed = v), n = function(v) cape_simulate_data(dag, v),
+        noise.scale = function(v) cape_simulate_data(dag, 5, noise.scale = v),
+        mean = function(v) cape_simulate_data(dag, 5, mean = v),
+        dispersion = function(v) cape_simulate_data(dag, 5, dispersion = v),
+        tau = function(v) cape_prune(dag, v), seed = function(v) cape_fit(x, seed = v),
+        num.threads = function(v) cape_calculate(x, num.threads = v),
+        num.threads = function(v) cape_learn_dag(x, num.threads = v),
+        num.threads = function(v) cape_embed_dag(dag, num.threads = v),
+        num.threads = function(v) cape_stability(x, num.threads = v),
+        times = function(v) cape_stability(x, times = v), fraction = function(v) cape_stability(x, fraction = v),
+        cutoff = function(v) cape_stability(x, cutoff = v), BPPARAM = function(v) cape_stability(x, BPPARAM = v),
+        BPPARAM = function(v) cape_learn_dags(x, rep(1:2, 30), BPPARAM = v),
+        k = function(v) cape_sensitivity(dag, k = v), lambda = function(v) cape_sensitivity(dag, lambda = v),
+        tau = function(v) cape_sensitivity(dag, tau = v), n = function(v) cape_memory(v, 5),
+        m = function(v) cape_memory(5, v), heads = function(v) cape_memory(5, 5, heads = v),
+        batch = function(v) cape_memory(5, 5, batch = v), heads = function(v) cape_attend(v1, v1, v1, heads = v),
+        scale = function(v) cape_attend(v1, v1, v1, scale = v),
+        features = function(v) cape_attend(v1, v1, v1, method = "linear", features = v),
+        num.threads = function(v) cape_attend(v1, v1, v1, num.threads = v))
+    v1 <- v
+    wrong <- list("1", factor("1"), list(1), 1i, NA_character_, structure(1, class = "integer64"), Inf)
+    for (i in seq_along(calls)) {
+        for (value in wrong) {
+            expect_error(calls[[i]](value), paste0("'", names(calls)[i], "' is "), class = "capeError",
+                info = paste(names(calls)[i], class(value)[1]))
+        }
+    }
+    for (i in which(!names(calls) %in% c("k", "lambda", "tau"))) {
+        for (value in list(c(1, 2), numeric())) {
+            expect_error(calls[[i]](value), paste0("'", names(calls)[i], "' is "), class = "capeError")
+        }
+    }
+    expect_error(cape_sensitivity(dag, k = 1.5), "'k' is 1.5; it must hold whole numbers")
+    expect_error(cape_fit(x, cell.weights = rep("1", 60)), "'cell.weights' is an object of class character")
+    expect_error(cape_fit(x, cell.weights = c(-2, rep(1, 59))), "'cell.weights' is -2 for cell 1")
+})
+
+test_that("row names that are an array are names, and ablations take what a fit takes", {
+    x <- chain_data(60L)
+    colnames(x) <- paste0("cell", 1:60)
+    arrays <- x
+    dimnames(arrays) <- lapply(dimnames(x), function(names) array(names, length(names)))
+    embed <- quick_embed()
+    expect_identical(quick_fit(arrays), quick_fit(x))
+    suppressWarnings(expect_s4_class(cape_fit(arrays, dag = quick_dag(), embed = embed, seed = 1),
+        "SingleCellExperiment"))
+    batch <- rep(1:2, 30)
+    ablate <- function(...) suppressWarnings(cape_ablate(x, c("no_csl", "full"), quick_dag(), embed, seed = 1, ...))
+    expect_identical(ablate(batch = batch)$full$positions, quick_fit(x, batch = batch)@angles)
+    expect_identical(ablate(num.threads = 2L, subset.row = 2:3)$full$positions, quick_fit(x, subset.row = 2:3)@angles)
+    expect_error(ablate(batch = "none"), "'batch'")
+})
