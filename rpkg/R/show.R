@@ -2,6 +2,15 @@
 
 number <- function(x) sprintf("%.3g", x)
 
+# Names as columns of a line: no line breaks, and at most 40 columns of the screen.
+brief_names <- function(names) {
+    names <- gsub("[[:cntrl:]]", " ", enc2utf8(names))
+    long <- nchar(names, "width", allowNA = TRUE) > 40L
+    long <- !is.na(long) & long
+    names[long] <- paste0(strtrim(names[long], 37L), "...")
+    format(names)
+}
+
 linked_features <- function(dag) {
     edges <- edge_table(dag)
     dag@features[sort(unique(c(edges$from, edges$to)))]
@@ -18,7 +27,7 @@ edge_lines <- function(dag, n) {
         return(character())
     }
     shown <- utils::head(edges, n)
-    lines <- paste0("  ", format(shown$from), " -> ", format(shown$to), "  ",
+    lines <- paste0("  ", brief_names(shown$from), " -> ", brief_names(shown$to), "  ",
         format(signif(shown$weight, 3L)))
     c("strongest edges:", lines,
         if (nrow(edges) > n) paste0("  and ", nrow(edges) - n, " more, see cape_edges()"))
@@ -67,7 +76,7 @@ general_lines <- function(embedding, n) {
         return("no feature has an edge: all are at the origin, without a position")
     }
     c("most general features (generality 1 - |e|):",
-        paste0("  ", format(names(top)), "  ", formatC(top, digits = 3L, format = "f")))
+        paste0("  ", brief_names(names(top)), "  ", formatC(top, digits = 3L, format = "f")))
 }
 
 radius_text <- function(embedding) {
