@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_fit_is_refused_before_it_is_allocated) {
   cape::Run run;
   const auto refused = [](const cape::Error& e) {
     return e.code() == cape::Status::out_of_memory &&
-           std::string(e.what()).find("GB") != std::string::npos;
+           std::string(e.what()).find("MB") != std::string::npos;
   };
   BOOST_CHECK_EXCEPTION(cape::attention_forward(in, &y, nullptr, run), cape::Error, refused);
   BOOST_CHECK_EXCEPTION(cape::attention_backward(in, &x, &x, &x, {.v = &y}, run), cape::Error,

@@ -926,5 +926,5 @@ BOOST_AUTO_TEST_CASE(what_cannot_fit_in_memory_is_refused_with_the_figure) {
   all_pairs.negatives = 0;
   BOOST_CHECK(status_of([&] { fit(Digraph(1'000'000, chain), all_pairs); }, &message) ==
               Status::out_of_memory);
-  BOOST_TEST(message.find("GB") != std::string::npos);
+  BOOST_TEST(message.find("MB") != std::string::npos);
 }
