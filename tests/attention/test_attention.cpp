@@ -528,14 +528,25 @@ BOOST_AUTO_TEST_CASE(weights_of_huge_scores_sum_to_one_in_the_gradient_too) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_log_sum_exp_that_its_type_cannot_resolve_is_refused) {
+// Whether the weights can be had again then depends on the order of the sums, which differs between
+// instruction sets: they are right, or the call says what it lacks.
+BOOST_AUTO_TEST_CASE(a_log_sum_exp_that_its_type_cannot_resolve_is_refused_or_does_no_harm) {
   cape::Rng rng(42);
   Problem<double> p = random_problem(rng, 1, 1, 3, 500, 4, Angles::none);
   for (double& x : p.q) x = 1e30;
   for (double& x : p.k) x = 1 + 1e-6 * x;
-  const std::string text =
-      error_of(Status::invalid_argument, [&] { backward(to_float(p), std::vector<float>(12, 1)); });
-  BOOST_TEST(has(text, {"log_sum_exp"}));
+  Gradient<float> g;
+  const std::string text = error_of(
+      Status::invalid_argument, [&] { g = backward(to_float(p), std::vector<float>(12, 1)); });
+  if (!text.empty()) {
+    BOOST_TEST(has(text, {"log_sum_exp"}));
+    return;
+  }
+  for (std::size_t c = 0; c < 4; ++c) {
+    double keys = 0;
+    for (std::size_t j = 0; j < 500; ++j) keys += static_cast<double>(g.v[4 * j + c]);
+    BOOST_TEST(std::fabs(keys - 3) < 1e-3); // as many as there are queries
+  }
 }
 
 BOOST_AUTO_TEST_CASE(sizes_up_to_the_largest_integer_give_a_workspace_or_an_error) {
