@@ -57,13 +57,15 @@ struct Knowledge {
 };
 
 /// An intervention: in this row the column was set from outside, so that its own equation does not
-/// hold there. What it does to others still counts.
+/// hold there. What it does to others still counts, also of a column that was set in every row.
 struct Perturbation {
   std::int64_t row = 0, column = 0;
 };
 /// What is known of the rows of a table; an empty member says nothing.
 struct Design {
-  std::vector<double> weight; ///< of every row, >= 0 and finite; only ratios matter
+  /// Of every row, >= 0 and finite; only ratios matter. Equal ones say nothing; of 0, or of less than
+  /// 1e-308 of the largest: the row counts for nothing, and its values are not looked at
+  std::vector<double> weight;
   /// The batch of every row: columns are centred within each, so that batches may differ in level
   std::vector<std::int64_t> batch;
   std::vector<Perturbation> perturbed;
@@ -198,7 +200,11 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 
 /// The same with what is known of the graph and of the rows. Edges that knowledge excludes have the
 /// weight 0 in every step; required ones are free of lambda and always in the graph. A row's weight
-/// multiplies its part of the loss. Perturbed values, like missing ones, keep the graph from being
+/// multiplies its part of the loss. The fit is to the bit that of the table without its rows of weight
+/// 0, and of those whose values are all missing. A column that does not vary within any batch has no
+/// variance. One that varies, but whose equation holds in fewer than 10 rows, or only where it does
+/// not vary within a batch, gets no causes but those required (an error with rank above 0), and
+/// Dag::warnings says so. Perturbed values, like missing ones, keep the graph from being
 /// refined, and so do weights. Error(invalid_argument) for numbers out of range, an edge both
 /// required and excluded, a cycle of required edges, a required edge of a column without variance;
 /// Error(dim_mismatch) for members of another length.
@@ -357,11 +363,12 @@ class EdgeFactors {
 public:
   /// Nothing is known.
   EdgeFactors() = default;
-  /// Of these columns of a table, numbered by their place in the list. The knowledge went through
-  /// check() and outlives this. Error(invalid_argument) for required edges that are excluded or
-  /// have a cycle.
+  /// Of these columns of a table, numbered by their place in the list; some of the table's, the
+  /// exogenous ones, have no causes but those required. The knowledge went through check() and
+  /// outlives this. Error(invalid_argument) for required edges that knowledge excludes or that have a
+  /// cycle.
   EdgeFactors(const Knowledge& knowledge, std::int64_t table_columns,
-              std::span<const std::int64_t> columns);
+              std::span<const std::int64_t> columns, std::span<const std::int64_t> exogenous);
   bool empty() const noexcept { return knowledge_ == nullptr; } ///< all factors are 1
   /// The factors of all causes of an effect. Not of an empty one. O(M).
   std::vector<double> causes_of(std::int64_t effect) const;
@@ -372,7 +379,7 @@ private:
   void check_required() const;
   const Knowledge* knowledge_ = nullptr;
   std::vector<std::int64_t> columns_, tier_;
-  std::vector<char> is_cause_, is_effect_;
+  std::vector<char> is_cause_, is_effect_, is_exogenous_;
   std::vector<Edge> forbidden_, required_; ///< by rising effect
 };
 
@@ -386,6 +393,18 @@ constexpr std::int64_t block_effects = 32;
 
 // Training computes in T, which is double or float. Sums over many rows, weights or edges are
 // double always.
+
+/// The range of some values.
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  void add(double v) {
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
+  double size() const { return high > -low ? high : -low; }
+  /// Whether they are apart by rounding at most, or none.
+  bool constant() const { return !(high / 2 - low / 2 > 1e-14 * size()); }
+};
 
 /// The rows that one step of the optimiser sees.
 template <class T>
@@ -402,8 +421,9 @@ struct Batch {
 /// or read when rows are wanted; every number is the same either way.
 class Table {
 public:
-  /// weight: of every value's own equation, by the source's rows and columns; empty if all are 1.
-  /// Source and weight outlive the table. Error(invalid_argument) unless 2 columns vary.
+  /// weight: of every value's own equation, by the source's rows and columns; empty if all are 1. A
+  /// column whose weights are all 0 has no equation. Source and weight outlive the table.
+  /// Error(invalid_argument) unless 2 columns vary.
   Table(const RowSource& source, const Matrix& weight, bool standardize, bool in_memory, Run& run);
 
   std::int64_t rows() const noexcept { return source_.rows; }
@@ -415,6 +435,8 @@ public:
   const std::vector<double>& center() const noexcept { return center_; }
   const std::vector<double>& scale() const noexcept { return scale_; }
   const std::vector<std::int64_t>& constant() const noexcept { return constant_; }
+  /// Columns that vary and have no equation.
+  const std::vector<std::int64_t>& exogenous() const noexcept { return exogenous_; }
   /// A hash of all values.
   std::uint64_t content() const noexcept { return content_; }
   /// Exactly collinear pairs of the source's columns (weight: their correlation).
@@ -448,7 +470,8 @@ private:
   const Matrix& weight_;
   bool standardize_;
   std::vector<double> center_, scale_;
-  std::vector<std::int64_t> constant_, columns_;
+  std::vector<double> deviation_; ///< standard deviations, of the source's columns as read
+  std::vector<std::int64_t> constant_, exogenous_, columns_;
   std::uint64_t content_ = 0;
   Matrix values_;
 };
@@ -718,10 +741,19 @@ Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& des
 
 /// The errors of learn_dag() for a design of a table of this size.
 void check(const Design& design, std::int64_t rows, std::int64_t columns);
+/// The rows that count: those with a weight and, where values may be missing, with a value.
+std::vector<std::int64_t> counted_rows(const MatrixView& x, const Design& design, Missing missing);
+/// These rows of a table, and what is known of them: without weights if they are equal.
+Matrix of_rows(const MatrixView& x, std::span<const std::int64_t> rows);
+Design of_rows(const Design& design, std::span<const std::int64_t> rows);
 /// What every value's own equation counts (N x M): the weight of its row, of mean 1, or 0 where the
 /// value is missing or perturbed. Empty if all count 1.
 Matrix equation_weights(const MatrixView& x, const Design& design, bool any_missing);
-/// x without the mean of every batch. design.batch is not empty.
+/// Weights 0 for the equations of x that cannot be learned: of columns that have fewer than 10 rows
+/// with a weight, or do not vary within any batch of them.
+void drop_equations(const MatrixView& x, const Design& design, Matrix& weight);
+/// x without the mean of every batch; exactly 0 where a batch does not vary. design.batch is not
+/// empty. Every row counts.
 Matrix center_batches(const MatrixView& x, const Design& design);
 
 /// Folds of the cross-fitting of N rows.

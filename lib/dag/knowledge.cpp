@@ -11,6 +11,7 @@ module;
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ namespace cape {
 namespace {
 
 constexpr double excluded = std::numeric_limits<double>::infinity();
+constexpr std::int64_t least_rows = 10; ///< to learn an equation from
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
@@ -82,12 +84,13 @@ std::vector<Edge> edges_between(const std::vector<Edge>& edges,
 }
 
 EdgeFactors::EdgeFactors(const Knowledge& k, std::int64_t table_columns,
-                         std::span<const std::int64_t> columns) {
-  if (knows_nothing(k)) return;
+                         std::span<const std::int64_t> columns,
+                         std::span<const std::int64_t> exogenous) {
+  if (knows_nothing(k) && exogenous.empty()) return;
   knowledge_ = &k;
   columns_.assign(columns.begin(), columns.end());
   const std::vector<std::int64_t> number = places(table_columns, columns);
-  const auto mark = [&number](const std::vector<std::int64_t>& of, std::vector<char>& flags,
+  const auto mark = [&number](std::span<const std::int64_t> of, std::vector<char>& flags,
                               char value) {
     for (const std::int64_t j : of)
       if (const std::int64_t c = number[static_cast<std::size_t>(j)]; c >= 0)
@@ -98,6 +101,8 @@ EdgeFactors::EdgeFactors(const Knowledge& k, std::int64_t table_columns,
   mark(k.leaves, is_cause_, 0);
   is_effect_.assign(columns.size(), 1);
   mark(k.roots, is_effect_, 0);
+  is_exogenous_.assign(columns.size(), 0);
+  mark(exogenous, is_exogenous_, 1);
   for (const std::int64_t j : columns)
     tier_.push_back(k.tier.empty() ? -1 : k.tier[static_cast<std::size_t>(j)]);
   forbidden_ = edges_between(k.forbidden, number);
@@ -126,6 +131,7 @@ std::vector<double> EdgeFactors::allowed_causes_of(std::int64_t effect) const {
 
 std::vector<double> EdgeFactors::causes_of(std::int64_t effect) const {
   std::vector<double> factor = allowed_causes_of(effect);
+  if (is_exogenous_[static_cast<std::size_t>(effect)]) std::ranges::fill(factor, excluded);
   for (const Edge& e : std::ranges::equal_range(required_, effect, {}, &Edge::to))
     factor[static_cast<std::size_t>(e.from)] = 0;
   return factor;
@@ -174,8 +180,9 @@ void check(const Design& design, std::int64_t rows, std::int64_t columns) {
                      " (counted from 1); it must be finite and not negative"));
     n_used += w > 0;
   }
-  if (n_used < 10)
-    refuse(message("weight is positive for ", n_used, " rows; at least 10 are needed"));
+  if (n_used < least_rows)
+    refuse(message("weight is positive for ", n_used, " rows; at least ", least_rows,
+                   " are needed"));
   for (const Perturbation& p : design.perturbed) {
     check_number(p.row, rows, "a row of perturbed");
     check_number(p.column, columns, "a column of perturbed");
@@ -198,24 +205,115 @@ Matrix equation_weights(const MatrixView& x, const Design& design, bool any_miss
   return weight;
 }
 
+namespace {
+
+// The rows of every batch, which are one where none are given.
+std::map<std::int64_t, std::vector<std::int64_t>> rows_by_batch(std::int64_t rows,
+                                                                const Design& design) {
+  std::map<std::int64_t, std::vector<std::int64_t>> of;
+  for (std::int64_t i = 0; i < rows; ++i)
+    of[design.batch.empty() ? 0 : design.batch[static_cast<std::size_t>(i)]].push_back(i);
+  return of;
+}
+
+} // namespace
+
+std::vector<std::int64_t> counted_rows(const MatrixView& x, const Design& design,
+                                       Missing missing) {
+  const double largest = design.weight.empty() ? 1 : std::ranges::max(design.weight);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    if (!design.weight.empty() && !(design.weight[static_cast<std::size_t>(i)] / largest >=
+                                    std::numeric_limits<double>::min()))
+      continue;
+    bool any = missing == Missing::fail;
+    for (std::int64_t j = 0; j < x.cols && !any; ++j) any = !std::isnan(x(i, j));
+    if (any) rows.push_back(i);
+  }
+  if (std::ssize(rows) < least_rows)
+    refuse(message("x has ", rows.size(), " rows with a weight and a value; at least ", least_rows,
+                   " are needed"));
+  return rows;
+}
+
+Matrix of_rows(const MatrixView& x, std::span<const std::int64_t> rows) {
+  Matrix out(std::ssize(rows), x.cols);
+  for (std::int64_t j = 0; j < x.cols; ++j)
+    for (std::int64_t i = 0; i < out.rows(); ++i) out(i, j) = x(rows[static_cast<std::size_t>(i)], j);
+  return out;
+}
+
+Design of_rows(const Design& design, std::span<const std::int64_t> rows) {
+  const auto pick = [rows](const auto& all) {
+    std::remove_cvref_t<decltype(all)> some;
+    if (!all.empty())
+      for (const std::int64_t i : rows) some.push_back(all[static_cast<std::size_t>(i)]);
+    return some;
+  };
+  Design out{pick(design.weight), pick(design.batch), {}};
+  // By a power of 2, which changes no ratio: their sum is finite.
+  if (!out.weight.empty()) {
+    const int exponent = std::ilogb(std::ranges::max(out.weight));
+    for (double& w : out.weight) w = std::scalbn(w, -exponent);
+    if (std::ranges::min(out.weight) == std::ranges::max(out.weight)) out.weight.clear();
+  }
+  std::int64_t size = 0;
+  for (const Perturbation& p : design.perturbed) size = std::max(size, p.row + 1);
+  if (!rows.empty()) size = std::max(size, rows.back() + 1);
+  const std::vector<std::int64_t> place = places(size, rows);
+  for (const Perturbation& p : design.perturbed)
+    if (const std::int64_t row = place[static_cast<std::size_t>(p.row)]; row >= 0)
+      out.perturbed.push_back({row, p.column});
+  return out;
+}
+
+void drop_equations(const MatrixView& x, const Design& design, Matrix& weight) {
+  if (weight.empty()) return;
+  const auto batches = rows_by_batch(x.rows, design);
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    std::int64_t count = 0;
+    bool varies = false;
+    for (const auto& [batch, rows] : batches) {
+      sem::Range range;
+      for (const std::int64_t i : rows)
+        if (weight(i, j) > 0 && !std::isnan(x(i, j))) {
+          range.add(x(i, j));
+          ++count;
+        }
+      varies |= !range.constant();
+    }
+    if (count < least_rows || !varies) std::fill_n(weight.column(j), x.rows, 0.0);
+  }
+}
+
 Matrix center_batches(const MatrixView& x, const Design& design) {
   Matrix centered = to_matrix(x);
-  std::map<std::int64_t, std::vector<std::int64_t>> rows_of;
-  for (std::int64_t i = 0; i < x.rows; ++i)
-    rows_of[design.batch[static_cast<std::size_t>(i)]].push_back(i);
-  for (const auto& [batch, rows] : rows_of) {
+  for (const auto& [batch, rows] : rows_by_batch(x.rows, design)) {
     if (rows.size() < 2)
       refuse(message("batch ", batch, " has one row only; each needs at least 2"));
     for (std::int64_t j = 0; j < x.cols; ++j) {
-      double sum = 0, total = 0;
-      for (const std::int64_t i : rows) {
-        const double w = design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)];
-        if (std::isnan(x(i, j))) continue;
-        sum += w * x(i, j);
-        total += w;
+      double* value = centered.column(j);
+      sem::Range range;
+      double total = 0;
+      for (const std::int64_t i : rows)
+        if (!std::isnan(value[i])) {
+          range.add(value[i]);
+          total += design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)];
+        }
+      if (range.constant()) {
+        for (const std::int64_t i : rows)
+          if (!std::isnan(value[i])) value[i] = 0;
+        continue;
       }
-      if (total > 0)
-        for (const std::int64_t i : rows) centered(i, j) -= sum / total;
+      // Twice: the second mean is the rounding of the first. By parts, so that no sum overflows.
+      for (int pass = 0; pass < 2; ++pass) {
+        double mean = 0;
+        for (const std::int64_t i : rows)
+          if (!std::isnan(value[i]))
+            mean += (design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)]) /
+                    total * value[i];
+        for (const std::int64_t i : rows) value[i] -= mean;
+      }
     }
   }
   return centered;

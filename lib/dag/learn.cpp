@@ -1,5 +1,6 @@
 module;
 #include "internal/arma.hpp"
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -28,25 +29,38 @@ bool identifiable(const DagOptions& options) {
 
 // ------------------------------------------------------------------------------------------ table
 
-// Infinity always fails, NaN unless it is masked.
-bool check_values(const MatrixView& x, Missing missing) {
-  if (missing == Missing::fail) {
-    check_finite(x, "x");
-    return false;
-  }
+// A difference of two such values is finite.
+constexpr double largest_value = 1e300;
+
+std::string value_text(double v) {
+  if (std::isnan(v)) return "NaN";
+  return std::isinf(v) ? v > 0 ? "Inf" : "-Inf" : message(v);
+}
+
+// Of these rows: infinity always fails, NaN unless it is masked. Whether any value is missing.
+bool check_values(const MatrixView& x, std::span<const std::int64_t> rows, Missing missing) {
   bool any_missing = false;
   std::int64_t count = 0, row = 0, column = 0;
   for (std::int64_t j = 0; j < x.cols; ++j)
-    for (std::int64_t i = 0; i < x.rows; ++i) {
-      any_missing |= std::isnan(x(i, j));
-      if (std::isinf(x(i, j)) && count++ == 0) row = i, column = j;
+    for (const std::int64_t i : rows) {
+      if (std::fabs(x(i, j)) <= largest_value) continue;
+      const bool gap = std::isnan(x(i, j)) && missing == Missing::mask;
+      any_missing |= gap;
+      if (!gap && count++ == 0) row = i, column = j;
     }
   if (count > 0)
     throw Error(Status::invalid_argument,
-                "x has " + std::to_string(count) + " infinite value(s); the first is at row " +
-                    std::to_string(row + 1) + ", column " + std::to_string(column + 1) +
-                    " (counted from 1); only NaN can stand for a missing value");
+                message("x has ", count, " value(s) that are not finite, or beyond ", largest_value,
+                        "; the first is ", value_text(x(row, column)), " at row ", row + 1, ", column ",
+                        column + 1, " (counted from 1)",
+                        missing == Missing::mask ? "; only NaN can stand for a missing value" : ""));
   return any_missing;
+}
+
+std::vector<std::int64_t> all_rows(const MatrixView& x) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(x.rows));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  return rows;
 }
 
 // The same source, whose values are looked at when they are read.
@@ -57,10 +71,11 @@ RowSource checked(const RowSource& source) {
             const double* value = out;
             for (std::int64_t j = 0; j < source.columns; ++j)
               for (const std::int64_t row : numbers)
-                if (!std::isfinite(*value++))
+                if (const double v = *value++; !(std::fabs(v) <= largest_value))
                   throw Error(Status::invalid_argument,
-                              "x has a value that is not finite at row " + std::to_string(row + 1) +
-                                  ", column " + std::to_string(j + 1) + " (counted from 1)");
+                              message("x has a value that is not finite, or beyond ", largest_value,
+                                      ": ", value_text(v), " at row ", row + 1, ", column ", j + 1,
+                                      " (counted from 1)"));
           }};
 }
 
@@ -164,18 +179,22 @@ std::string number(double v) {
   return text;
 }
 
-void warn(const DagOptions& options, std::int64_t rows, bool not_refined, Dag& dag) {
+void warn(const DagOptions& options, std::int64_t rows, bool not_refined,
+          const std::vector<std::int64_t>& exogenous, Dag& dag) {
   const auto say = [&dag](std::string sentence) { dag.warnings.push_back(std::move(sentence)); };
   constexpr std::size_t shown = 5;
   const std::int64_t features = dag.graph.size() - std::ssize(dag.constant);
-  if (!dag.constant.empty()) {
+  const auto say_columns = [&](const std::vector<std::int64_t>& columns, const std::string& what) {
+    if (columns.empty()) return;
     std::string list;
-    for (std::size_t i = 0; i < std::min(shown, dag.constant.size()); ++i)
-      list += (i ? ", " : "") + std::to_string(dag.constant[i] + 1);
-    say(std::to_string(dag.constant.size()) +
-        " column(s) without variance are isolated in the result: " + list +
-        (dag.constant.size() > shown ? ", ..." : "") + " (counted from 1).");
-  }
+    for (std::size_t i = 0; i < std::min(shown, columns.size()); ++i)
+      list += (i ? ", " : "") + std::to_string(columns[i] + 1);
+    say(std::to_string(columns.size()) + " column(s) " + what + ": " + list +
+        (columns.size() > shown ? ", ..." : "") + " (counted from 1).");
+  };
+  say_columns(dag.constant, "without variance are isolated in the result");
+  say_columns(exogenous, "have no causes in the result, but those required, as their own equations hold "
+                         "in fewer than 10 rows or only where they do not vary");
   if (!dag.collinear.empty()) {
     std::string list;
     for (std::size_t i = 0; i < std::min(shown, dag.collinear.size()); ++i)
@@ -281,7 +300,14 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   dag.scale = table.scale();
   dag.constant = table.constant();
   check_required(dag);
-  const EdgeFactors known(knowledge, source.columns, table.columns());
+  const std::vector<std::int64_t>& exogenous = table.exogenous();
+  if (options.rank > 0 && !exogenous.empty())
+    throw Error(Status::invalid_argument,
+                message("the equation of column ", exogenous.front() + 1,
+                        " (counted from 1) holds in fewer than 10 rows or only where it does not "
+                        "vary, so that it can have no causes; dag.rank is ",
+                        options.rank, " and must be 0 for that"));
+  const EdgeFactors known(knowledge, source.columns, table.columns(), exogenous);
   dag.collinear = table.collinear_pairs(run);
   dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, n, m) : options.lambda;
 
@@ -319,7 +345,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
                           : test_graph(table, entries(dag.weights), known, options, run, journal),
                  table.columns(), dag, run);
   }
-  warn(options, n, wanted_refinement && !dag.refined, dag);
+  warn(options, n, wanted_refinement && !dag.refined, exogenous, dag);
   return dag;
 }
 
@@ -356,17 +382,23 @@ Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& des
   return learn_dag(x, knowledge, design, options, run, &checkpoint);
 }
 
-Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& design,
+Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& design_in,
               const DagOptions& options, Run& run, Checkpoint* checkpoint) {
   check_view(x_in, "x");
   check_request(x_in.rows, x_in.cols, knowledge, options);
   check_memory(learn_dag_memory(x_in.rows, x_in.cols, options), task(x_in.rows, x_in.cols));
-  const bool any_missing = check_values(x_in, options.missing);
-  check(design, x_in.rows, x_in.cols);
-  const Matrix centered = design.batch.empty() ? Matrix() : center_batches(x_in, design);
-  const MatrixView x = design.batch.empty() ? x_in : MatrixView(centered);
-  return learn(rows_of(x), equation_weights(x, design, any_missing), true, knowledge, options, run,
-               checkpoint);
+  check(design_in, x_in.rows, x_in.cols);
+  const std::vector<std::int64_t> rows = counted_rows(x_in, design_in, options.missing);
+  const bool any_missing = check_values(x_in, rows, options.missing);
+  const bool all = std::ssize(rows) == x_in.rows;
+  const Matrix some = all ? Matrix() : of_rows(x_in, rows);
+  const MatrixView given = all ? x_in : MatrixView(some);
+  const Design design = of_rows(design_in, rows);
+  Matrix weight = equation_weights(given, design, any_missing);
+  drop_equations(given, design, weight);
+  const Matrix centered = design.batch.empty() ? Matrix() : center_batches(given, design);
+  const MatrixView x = design.batch.empty() ? given : MatrixView(centered);
+  return learn(rows_of(x), weight, true, knowledge, options, run, checkpoint);
 }
 
 namespace {
@@ -446,7 +478,7 @@ double dag_loss(const MatrixView& x, std::span<const double> parameters, double 
   DagOptions options = options_in;
   const std::int64_t size = dag_parameter_count(x.cols, options);
   check_view(x, "x");
-  const bool any_missing = check_values(x, options.missing);
+  const bool any_missing = check_values(x, all_rows(x), options.missing);
   if (x.rows < 1) throw Error(Status::invalid_argument, "x has no rows");
   if (std::ssize(parameters) != size)
     throw Error(Status::dim_mismatch, "parameters has " + std::to_string(parameters.size()) +

@@ -31,7 +31,8 @@ double to_grid(double v) { return std::nearbyint(v * 0x1p20) * 0x1p-20; }
 // Calls look(first, rows) for consecutive blocks of all rows, whose numbers are `rows`.
 template <class Look>
 void for_blocks(std::int64_t rows, std::int64_t columns, Look look) {
-  const std::int64_t length = std::clamp<std::int64_t>(block_values / columns, 256, rows);
+  const std::int64_t length =
+      std::min(rows, std::max<std::int64_t>(block_values / columns, 256));
   std::vector<std::int64_t> numbers;
   for (std::int64_t first = 0; first < rows; first += length) {
     numbers.resize(static_cast<std::size_t>(std::min(length, rows - first)));
@@ -42,16 +43,14 @@ void for_blocks(std::int64_t rows, std::int64_t columns, Look look) {
 
 } // namespace
 
-// Of the observed values by their weight, divided by the largest first so that no square overflows.
-struct Table::Moments {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
+// Of the observed values by their weight, or of all alike in a column without an equation; divided by
+// the largest first so that no square overflows.
+struct Table::Moments : Range {
+  std::int64_t count = 0;
   double total = 0; ///< of the weights
   double sum = 0;   ///< of the present pass
   double mean = 0;
-  double size() const { return std::max(std::fabs(low), std::fabs(high)); }
-  bool constant() const { // apart by rounding at most
-    return total == 0 || high / 2 - low / 2 <= 1e-14 * size();
-  }
+  bool exogenous = false;
 };
 
 Table::Table(const RowSource& source, const Matrix& weight, bool standardize, bool keep, Run& run)
@@ -94,13 +93,19 @@ void Table::find_moments(Run& run) {
     });
   };
   pass([](Moments& m_j, double v, double w) {
-    m_j.low = std::min(m_j.low, v);
-    m_j.high = std::max(m_j.high, v);
+    m_j.add(v);
     m_j.total += w;
+    ++m_j.count;
   });
+  for (Moments& m_j : moments) {
+    m_j.exogenous = m_j.total == 0 && !m_j.constant();
+    if (m_j.exogenous) m_j.total = static_cast<double>(m_j.count);
+  }
   const auto add = [&](auto term) {
     for (Moments& m_j : moments) m_j.sum = 0;
-    pass([&](Moments& m_j, double v, double w) { m_j.sum += w * term(m_j, v / m_j.size()); });
+    pass([&](Moments& m_j, double v, double w) {
+      m_j.sum += (m_j.exogenous ? 1 : w) * term(m_j, v / m_j.size());
+    });
   };
   add([](const Moments&, double v) { return v; });
   for (Moments& m_j : moments) m_j.mean = m_j.sum / m_j.total;
@@ -112,8 +117,10 @@ void Table::find_moments(Run& run) {
     const double sd = std::sqrt(m_j.sum / m_j.total) * m_j.size();
     const bool constant = m_j.constant();
     if (constant) constant_.push_back(j);
-    center_.push_back(m_j.total == 0 ? 0 : constant ? m_j.low : m_j.mean * m_j.size());
-    scale_.push_back(standardize_ && !constant && sd > 0 ? sd : 1.0);
+    if (m_j.exogenous) exogenous_.push_back(j);
+    center_.push_back(m_j.count == 0 ? 0 : constant ? m_j.low : m_j.mean * m_j.size());
+    deviation_.push_back(constant || !(sd > 0) ? 1.0 : sd);
+    scale_.push_back(standardize_ ? deviation_.back() : 1.0);
   }
 }
 
@@ -217,9 +224,17 @@ std::vector<Edge> Table::collinear_pairs(Run& run) const {
   };
   std::vector<Column> columns(columns_.size());
   Rng rng(0, {hash("dag.collinear")});
+  // Of unit variance, so that no square overflows.
   const auto for_prepared = [&](auto look) {
-    for_blocks(source_.rows, source_.columns,
-               [&](const std::vector<std::int64_t>& rows) { look(read<double>(rows, run)); });
+    for_blocks(source_.rows, source_.columns, [&](const std::vector<std::int64_t>& rows) {
+      Matrix block = read<double>(rows, run);
+      run.parallel_for(features(), [&](std::int64_t c) {
+        const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
+        const double deviation = deviation_[j] / scale_[j];
+        for (std::int64_t i = 0; i < block.rows(); ++i) block(i, c) /= deviation;
+      });
+      look(block);
+    });
   };
   for_prepared([&](const Matrix& block) {
     std::vector<double> direction(static_cast<std::size_t>(block.rows()));

@@ -34,7 +34,8 @@
 #' @param perturbation which feature was perturbed in every cell (names; `NA`: none;
 #'   labels that are no features of `x` are refused), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
 #'   where a cell has several. Where a feature was set from outside its own equation is left out; its
-#'   effects count.
+#'   effects count. One that was set in all cells but nine, or whose values in the others do not vary, has no causes
+#'   in the result.
 #' @param checkpoint name of a file. The state of the fit (its last whole epoch of Step I or Step II, the finished
 #'   regressions of the refinement) is saved there every `checkpoint.every` minutes, and when the fit is interrupted
 #'   (Ctrl-C) or fails. The same call, with the same seed, goes on from it, also after the process was killed, and

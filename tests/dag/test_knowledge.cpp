@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 import cape;
 #include "errors.hpp"
@@ -369,6 +370,156 @@ BOOST_AUTO_TEST_CASE(all_of_it_with_missing_values_and_threads) {
     }
 }
 
+// 0 -> 1 -> 2 and three columns whose level is all that they have: of one batch, with the rounding of
+// a sum, or where values are there.
+BOOST_AUTO_TEST_CASE(columns_that_are_flat_within_batches_have_no_edges) {
+  const std::int64_t n = 240;
+  const Matrix chain_of_3 = chain(n, 3, 21);
+  for (const bool weighted : {false, true})
+    for (const bool perturbed : {false, true})
+      for (const bool gaps : {false, true}) {
+        Matrix x(n, 6);
+        Design design;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const std::int64_t batch = i % 3;
+          design.batch.push_back(batch);
+          if (weighted) design.weight.push_back(1 + static_cast<double>(i % 4) / 7);
+          if (perturbed && i % 5 == 0) design.perturbed.push_back({i, 1});
+          for (std::int64_t j = 0; j < 3; ++j) x(i, j) = chain_of_3(i, j) + static_cast<double>(batch);
+          const double level = static_cast<double>(1 + batch) / 7;
+          x(i, 3) = level;
+          x(i, 4) = 1e9 * level * (i % 2 ? 1 : 1 + 0x1p-52);
+          x(i, 5) = batch == 1 ? -3.3 : 0;
+          if (gaps && i % 6 == 4) x(i, 3 + i % 3) = not_a_number;
+        }
+        for (const bool standardize : {false, true})
+          for (const Sem sem : {Sem::mlp, Sem::linear}) {
+            DagOptions options = quick(sem, 20);
+            options.standardize = standardize;
+            options.missing = cape::Missing::mask;
+            options.refine = Refine::always;
+            options.refine_epochs = 5;
+            const Dag dag = learn(x, {}, design, options);
+            BOOST_TEST((dag.constant == std::vector<std::int64_t>{3, 4, 5}));
+            for (const Edge& e : dag.graph.edges()) BOOST_TEST((e.from < 3 && e.to < 3));
+            for (std::int64_t j = 3; j < 6; ++j)
+              for (std::int64_t i = 0; i < 6; ++i)
+                BOOST_TEST((dag.weights(i, j) == 0 && dag.weights(j, i) == 0));
+          }
+      }
+}
+
+// 0 -> 1 -> 2, where 1 was set from outside: in all rows; in all but nine, or but those of a level
+// for each batch, which is no variance to explain.
+BOOST_AUTO_TEST_CASE(a_column_that_is_always_set_keeps_its_effects) {
+  const std::int64_t n = 600;
+  enum class Rest { none, few, flat };
+  for (const Rest rest : {Rest::none, Rest::few, Rest::flat})
+    for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper})
+      for (const bool standardize : {false, true}) {
+        Matrix x(n, 3);
+        Design design;
+        Rng rng(12);
+        for (std::int64_t i = 0; i < n; ++i) {
+          const std::int64_t batch = i % 2;
+          const bool set = rest == Rest::none || (rest == Rest::few ? i >= 9 : i % 3 == 0);
+          x(i, 0) = rng.normal();
+          x(i, 1) = set ? rng.normal() : rest == Rest::few ? x(i, 0) : 0.3;
+          if (rest == Rest::flat && batch == 1) x(i, 1) += 0.7;
+          x(i, 2) = x(i, 1) + 0.5 * rng.normal();
+          if (set) design.perturbed.push_back({i, 1});
+          if (rest == Rest::flat) design.batch.push_back(batch);
+        }
+        DagOptions options = quick(sem, 60);
+        options.standardize = standardize;
+        options.lambda = 0.01;
+        const Dag dag = learn(x, {}, design, options);
+        BOOST_TEST(dag.constant.empty());
+        BOOST_TEST((dag.weights(0, 1) == 0 && dag.weights(2, 1) == 0));
+        BOOST_TEST((has(dag, 1, 2) && dag.graph.edges().size() == 1U));
+        if (sem == Sem::linear && !standardize) BOOST_TEST(std::fabs(dag.weights(1, 2) - 1) < 0.1);
+        BOOST_TEST(std::ranges::any_of(dag.warnings, [](const std::string& w) {
+          return w.starts_with("1 column(s) have no causes") &&
+                 w.ends_with(": 2 (counted from 1).");
+        }));
+        if (sem == Sem::mlp) {
+          options.candidates = 1;
+          BOOST_TEST(has(learn(x, {}, design, options), 1, 2));
+        }
+        Knowledge known; // holds whatever the data say
+        known.required = {{0, 1, 1}};
+        const Dag required = learn(x, known, design, options);
+        BOOST_TEST((has(required, 0, 1) && !has(required, 2, 1)));
+        options.sem = Sem::linear;
+        options.candidates = -1;
+        options.rank = 2;
+        BOOST_TEST(fails_with(Status::invalid_argument, "equation of column 2 (counted from 1)",
+                              [&] { learn(x, {}, design, options); }));
+      }
+}
+
+// Rows that do not count, between those that do: the fit is to the bit that of the others alone.
+BOOST_AUTO_TEST_CASE(rows_that_do_not_count_change_no_bit) {
+  const std::int64_t n = 230;
+  const Matrix x = chain(n, 4, 22);
+  const auto outcome = [](const Dag& dag) {
+    return std::tuple(dag.weights.values, dag.weights.indices, dag.sign.values,
+                      dag.statistic.values, dag.graph.edges(), dag.center, dag.scale, dag.h,
+                      dag.lambda, dag.warnings, dag.refined);
+  };
+  enum class Without { weight, range_of_weight, values };
+  for (const Without without : {Without::weight, Without::range_of_weight, Without::values})
+    for (const bool weighted : {false, true})
+      for (const bool in_batches : {false, true})
+        for (const Sem sem : {Sem::mlp, Sem::linear}) {
+          Design few, all;
+          std::vector<std::int64_t> place;
+          Matrix more(n + 40, 4);
+          for (std::int64_t i = 0, k = 0; i < more.rows(); ++i) {
+            const bool counts = i % 27 < 23 && k < n;
+            const double weight = weighted ? 1 + static_cast<double>(i % 3) : 2;
+            for (std::int64_t j = 0; j < 4; ++j)
+              more(i, j) = counts                      ? x(k, j)
+                           : without == Without::values ? not_a_number
+                           : j == 0                     ? std::numeric_limits<double>::infinity()
+                                                        : 1e9;
+            all.batch.push_back(i / 90);
+            all.weight.push_back(counts || without == Without::values ? weight
+                                 : without == Without::weight         ? 0
+                                                                      : 1e-320);
+            if (i % 13 == 0 && weighted) all.perturbed.push_back({i, i % 4});
+            if (!counts) continue;
+            if (i % 13 == 0 && weighted) few.perturbed.push_back({k, i % 4});
+            few.weight.push_back(weight);
+            few.batch.push_back(i / 90);
+            ++k;
+          }
+          if (!in_batches) few.batch.clear(), all.batch.clear();
+          if (!weighted) few.weight.clear();
+          DagOptions options;
+          options.sem = sem;
+          options.epochs = 5;
+          options.batch_size = 50; // several steps a pass
+          options.refine_epochs = 5;
+          options.missing = cape::Missing::mask;
+          const Dag reference = learn(x, {}, few, options);
+          BOOST_TEST(reference.refined == !weighted);
+          BOOST_TEST((outcome(learn(more, {}, all, options)) == outcome(reference)));
+        }
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_any_size_are_ratios) {
+  const Matrix x = chain(60, 3, 23);
+  Design small, large;
+  for (std::int64_t i = 0; i < 60; ++i) {
+    small.weight.push_back(std::ldexp(1 + static_cast<double>(i % 3), -1000));
+    large.weight.push_back(std::ldexp(1 + static_cast<double>(i % 3), 1021));
+  }
+  const Dag a = learn(x, {}, small, quick(Sem::mlp, 3)), b = learn(x, {}, large, quick(Sem::mlp, 3));
+  BOOST_TEST((a.weights == b.weights));
+  for (const double w : a.weights.values) BOOST_TEST(std::isfinite(w));
+}
+
 BOOST_AUTO_TEST_CASE(bad_designs_are_named) {
   const Matrix x = chain(30, 3, 13);
   const auto refuses = [&](Status status, const std::string& part, const Design& d) {
@@ -382,6 +533,8 @@ BOOST_AUTO_TEST_CASE(bad_designs_are_named) {
   BOOST_TEST(refuses(Status::invalid_argument, "weight is -1 at row 5 (counted from 1)", d));
   d.weight.assign(30, 0);
   BOOST_TEST(refuses(Status::invalid_argument, "weight is positive for 0 rows; at least 10", d));
+  for (std::size_t i = 0; i < 15; ++i) d.weight[i] = i < 9 ? 1 : 1e-320;
+  BOOST_TEST(refuses(Status::invalid_argument, "x has 9 rows with a weight and a value", d));
   d = {};
   d.batch.assign(30, 0);
   d.batch[0] = 9;

@@ -213,12 +213,16 @@ CAPE_API cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_vie
  * saves epochs, not a constraint. Calls add up. */
 CAPE_API cape_status cape_prior_start(cape_prior* prior, const int64_t* from, const int64_t* to, const double* weight,
                                       int64_t n);
-/* The weight of every row in the loss (finite, not negative; at least 10 are positive). */
+/* The weight of every row in the loss (finite, not negative; at least 10 are positive); only ratios matter. A
+ * row of weight 0 counts for nothing, and its values may be anything: the fit is to the bit that of the table
+ * without it. So it is for rows whose values are all missing. */
 CAPE_API cape_status cape_prior_row_weights(cape_prior* prior, const double* weight, int64_t n);
-/* The batch of every row: columns are centred within each. A batch has at least 2 rows. */
+/* The batch of every row: columns are centred within each. A batch has at least 2 rows that count. A column
+ * that varies within none is one without variance. */
 CAPE_API cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch, int64_t n);
 /* Interventions: in row[i], column[i] was set from outside, and its own equation does not hold. Calls
- * add up. */
+ * add up. A column whose equation holds in fewer than 10 rows, or only where it does not vary within a batch,
+ * has no causes but those required; its effects are learned, and a warning says so (an error with rank > 0). */
 CAPE_API cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, const int64_t* column, int64_t n);
 
 /* ------------------------------------------------------------ interrupted fits that go on */
