@@ -75,6 +75,10 @@ setValidity("CapeDag", function(object) {
         if (!square(object@adjacency)) "'adjacency' is not features x features",
         if (!square(object@weights)) "'weights' is not features x features",
         if (!square(object@sign)) "'sign' is not features x features",
+        if (!all(validEnc(object@features))) {
+            paste0("'features' has names that are not valid in their encoding: ",
+                some_of(quoted(iconv(object@features[!validEnc(object@features)], "latin1", "ASCII", "byte"))))
+        },
         if (anyDuplicated(object@features)) "'features' are not unique"
     )
 })

@@ -124,7 +124,19 @@ feature_names <- function(x) {
         cape_error("row names of 'x' are missing or empty at ", some_of(bad),
             "; every feature needs a name")
     }
-    names
+    check_encoding(names, "row names of 'x'")
+}
+
+# Names in UTF-8. Those of an array from a file may be an array themselves.
+check_encoding <- function(names, what) {
+    names <- as.vector(names)
+    bad <- which(!validEnc(names) | Encoding(names) == "bytes")
+    if (length(bad) > 0L) {
+        shown <- iconv(names[bad], "latin1", "ASCII", sub = "byte")
+        cape_error(what, " are not valid in their encoding at ", some_of(paste0(bad, " (", quoted(shown), ")")),
+            "; say what they are, as in Encoding(names) <- \"latin1\", or rename them")
+    }
+    enc2utf8(names)
 }
 
 # Names of the chosen rows, made unique where they are not.
@@ -142,6 +154,11 @@ unique_names <- function(names, rows) {
 # Rows by name, number or flag, in the order given.
 subset_rows <- function(subset.row, names, given) {
     n <- length(names)
+    if (is.factor(subset.row)) {
+        subset.row <- as.character(subset.row)
+    } else if (is(subset.row, "Rle")) {
+        subset.row <- as.vector(subset.row)
+    }
     if (is.character(subset.row)) {
         rows <- match(subset.row, given)
         if (anyNA(rows)) {

@@ -238,3 +238,77 @@ test_that("A10: features are chosen by variance at an offset of 1e8, in the fit 
     logs <- log1p(t(t(counts) / colSums(counts)) * 1e4)
     expect_equal(unname(as.matrix(kept)), logs[sort(order(-apply(logs, 1, var))[1:30]), ])
 })
+
+test_that("b02: what is stored as numbers and is none is refused with its class", {
+    columns <- lapply(1:12, function(i) structure(rnorm(4), class = "integer64"))
+    frame <- structure(columns, names = paste0("c", 1:12), row.names = paste0("g", 1:4), class = "data.frame")
+    expect_error(table_of(frame), "not numeric: 'c1' \\(integer64\\).*as.numeric\\(\\)", class = "capeError")
+    expect_error(cape_fit(frame), "integer64", class = "capeError")
+    frame <- as.data.frame(matrix(rnorm(48), 4, 12))
+    for (odd in list(factor(1:4), as.Date("2020-01-01") + 1:4, Sys.time() + 1:4, letters[1:4])) {
+        frame$V5 <- odd
+        expect_error(table_of(frame), paste0("not numeric: 'V5' \\(", class(odd)[1]), class = "capeError")
+        expect_error(cape_fit(DataFrame(frame)), "not numeric: 'V5'", class = "capeError")
+    }
+    m <- matrix(rnorm(48), 4, 12, dimnames = list(letters[1:4], NULL))
+    for (class in c("integer64", "Date", "POSIXct", "difftime")) {
+        expect_error(table_of(structure(m, class = c(class, if (class == "POSIXct") "POSIXt"))), class, class = "capeError")
+    }
+    factors <- structure(rep(1:2, 24), dim = c(4L, 12L), levels = c("a", "b"), class = "factor")
+    expect_error(table_of(factors), "factor", class = "capeError")
+    sce <- SingleCellExperiment(list(logcounts = m))
+    assay(sce, "logcounts", withDimnames = FALSE) <- structure(m, dimnames = NULL, class = "integer64")
+    expect_error(table_of(sce), "integer64", class = "capeError")
+    expect_error(table_of(matrix(complex(48, 1), 4)), "complex", class = "capeError")
+})
+
+test_that("b03: tables of other kinds are as good as data frames", {
+    m <- chain_data(12)
+    colnames(m) <- paste0("c", 1:12)
+    expect_identical(table_of(DataFrame(m))$values, m)
+    rle <- DataFrame(m)
+    rle$c2 <- S4Vectors::Rle(rle$c2)
+    expect_identical(table_of(rle)$values, m)
+    skip_if_not_installed("tibble")
+    expect_identical(unname(table_of(tibble::as_tibble(m))$values), unname(m))
+})
+
+test_that("b51: objects of other packages are refused by their class, with the way to go", {
+    fake <- function(class) structure(list(counts = matrix(1, 3, 12)), class = class)
+    expect_error(cape_fit(fake("DGEList")), "class DGEList.*must be a matrix.*x\\$counts", class = "capeError")
+    expect_error(cape_fit(fake("EList")), "class EList.*x\\$E", class = "capeError")
+    expect_error(cape_calculate(dist(matrix(rnorm(30), 10))), "class dist.*not measurements", class = "capeError")
+    expect_error(cape_learn_dag(list(a = 1)), "class list.*must be a matrix", class = "capeError")
+    for (fit in list(cape_fit, cape_calculate, cape_learn_dag, cape_preprocess)) {
+        for (x in list(NULL, 1:3, "a", sum, new.env(), quote(a), array(1, c(2, 3, 4)), DagParam())) {
+            expect_error(fit(x), class = "capeError")
+        }
+        if (requireNamespace("SeuratObject", quietly = TRUE)) {
+            utils::data("pbmc_small", package = "SeuratObject", envir = environment())
+            expect_error(fit(pbmc_small), "class Seurat.*as.SingleCellExperiment", class = "capeError")
+            expect_error(fit(pbmc_small[["RNA"]]), "class Assay.*GetAssayData", class = "capeError")
+        }
+        if (requireNamespace("Biobase", quietly = TRUE)) {
+            expect_error(fit(Biobase::ExpressionSet(chain_data(12))), "class ExpressionSet.*SummarizedExperiment",
+                class = "capeError")
+        }
+    }
+})
+
+test_that("b11: names in latin1 are taken, bytes of no encoding are refused by name, before the work", {
+    x <- chain_data(60)
+    latin <- "5\xb5M"
+    rownames(x)[2] <- latin
+    expect_error(cape_fit(x), "not valid in their encoding at 2 \\('5<b5>M'\\).*latin1", class = "capeError")
+    expect_error(cape_preprocess(exp(x), min.features = 0), "not valid in their encoding", class = "capeError")
+    Encoding(latin) <- "latin1"
+    rownames(x)[2] <- latin
+    fit <- quick_fit(x)
+    expect_identical(fit@dag@features[2], "5\u00b5M")
+    expect_identical(Encoding(fit@dag@features[2]), "UTF-8")
+    expect_s3_class(cape_plot_dag(fit), "ggplot")
+    expect_s3_class(cape_plot_poincare(fit), "ggplot")
+    expect_identical(table_of(x, subset.row = c("x1", "5\u00b5M"))$rows, 1:2)
+    graph <- matrix(0, 2, 2, dimnames = rep(list(c("a", "5\xb5M")), 2))
+    expect_error(cape_plot_dag(graph), "not valid in their encoding.*5<b5>M")
+})
