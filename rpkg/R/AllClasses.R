@@ -116,7 +116,7 @@ setClass("CapeEmbedding", representation(
 #' @slot angles a matrix, features x d: the rotary angles.
 #' @slot rotary the [RotaryParam()] that was used.
 #' @slot rows rows of the input that the features are.
-#' @slot input a list: `n_features`, `n_cells` of the input, `assay`, `transformation`.
+#' @slot input a list: `n_features`, `n_cells` of the input, `n_empty` cells that counted for nothing, `assay`, `transformation`.
 #' @slot seed the seed of the run.
 #' @slot versions versions of the package and the core, the core's build id and its BLAS kernel.
 #' @section Methods:

@@ -45,7 +45,7 @@ cape_ablate <- function(x, variants = c("full", "null", "no_csl", "no_hyperbolic
         null = list(positions = matrix(0, length(learned), embed@values$dims,
             dimnames = list(learned@features, NULL)), use = "none", embedding = NULL),
         no_csl = rotated(place(correlation_graph(x, learned, dag, further[["assay.type"]],
-            further[["subset.row"]]), embed)),
+            further[["subset.row"]], further[["batch"]]), embed)),
         no_hyperbolic = rotated(place(learned, flat_param(embed))),
         no_rotary = list(positions = cape_embedding(embedding), use = "add", embedding = embedding)))
     structure(stats::setNames(out, variants), class = "cape_ablation", graph = learned, seed = seed)
@@ -70,8 +70,10 @@ flat_param <- function(embed) {
 }
 
 # As many pairs as the learned graph has edges, the most correlated first, as edges both ways.
-correlation_graph <- function(x, learned, param, assay.type, subset.row) {
-    values <- suppressMessages(cape_as_input(x, assay.type, subset.row, param, FALSE))$values
+# What is to be said of the input was said when the graph was learned.
+correlation_graph <- function(x, learned, param, assay.type, subset.row, batch) {
+    values <- suppressMessages(suppressWarnings(
+        cape_as_input(x, assay.type, subset.row, param, FALSE, batch)))$values
     r <- abs(suppressWarnings(stats::cor(t(values), use = "pairwise.complete.obs")))
     r[is.na(r)] <- 0
     diag(r) <- 0

@@ -149,8 +149,11 @@ library_sizes <- function(x) {
     as.numeric(unlist(sums))
 }
 
-# Factors to `target`; cells without counts stay 0.
-size_factors <- function(sizes, target) ifelse(sizes > 0, target / sizes, 0)
+# What counts are multiplied by: the user's size factors, which count relative to their mean, or else the library
+# size, brought to `target`. Cells without counts stay 0.
+cell_factors <- function(sizes, own, target) {
+    ifelse(sizes > 0, if (is.null(own)) target / sizes else mean(own[sizes > 0]) / own, 0)
+}
 
 # The chosen rows, dense and transformed.
 read_rows <- function(x, rows, factors = NULL) {

@@ -23,8 +23,9 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
     check_class(param, "DagParam", "param")
     check_flag(verbose, "verbose")
     seed <- run_seed(seed)
-    input <- cape_as_input(x, assay.type, subset.row, param, verbose)
-    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
+    input <- cape_as_input(x, assay.type, subset.row, param, verbose, batch)
+    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
+        input$cells)
     check_refinable(param, prior, input$values)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {

@@ -11,13 +11,21 @@
 #' ([DelayedArray::setAutoBlockSize()]). At least 10 cells and 2 features with variance are needed.
 #'
 #' With more than 500 features and no `subset.row`, the 500 of largest variance are used, which a
-#' message says. Features without variance stay in the result without edges.
+#' message says; with `batch` it is the variance within batches. Features without variance stay in the result
+#' without edges.
 #'
-#' Raw counts are scaled to 10,000 a cell (over all features) and log-transformed; everything else is
-#' used as it is. A matrix is taken for counts with `assay.type = "counts"` only.
+#' Raw counts are scaled to 10,000 a cell (over all features) and log-transformed, or, where `x` has
+#' `sizeFactors()`, divided by them (scaled to a mean of 1), and log2(x + 1) is taken, as scuttle's
+#' `logNormCounts()` does; everything else is used as it is. A matrix is taken for counts with
+#' `assay.type = "counts"` only.
+#'
+#' A cell without counts in the features used (in `"logcounts"`: that has only zeros there), or whose values are
+#' all missing, counts for nothing: a warning says how many and which, and the result is that of a table without
+#' them. In the SingleCellExperiment they stay in their places.
 #'
 #' @param x see section Input.
-#' @param assay.type name or number of the assay. `NULL`: `"logcounts"` if there is one, else `"counts"`.
+#' @param assay.type name or number of the assay. `NULL`: `"logcounts"` if there is one, else `"exprs"`
+#'   (as of CATALYST), else `"counts"`.
 #' @param subset.row names, numbers or flags of the features to use.
 #' @param dag,embed,rotary settings of the three steps: [DagParam()], [HyperbolicParam()],
 #'   [RotaryParam()].
@@ -90,8 +98,9 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
     check_class(rotary, "RotaryParam", "rotary")
     check_flag(verbose, "verbose")
     seed <- run_seed(seed)
-    input <- cape_as_input(x, assay.type, subset.row, dag, verbose)
-    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
+    input <- cape_as_input(x, assay.type, subset.row, dag, verbose, batch)
+    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
+        input$cells)
     check_refinable(dag, prior, input$values)
     chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
     heard <- verbose && say_start(input$values, chosen)

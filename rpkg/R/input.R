@@ -4,50 +4,129 @@
 # What Step I takes when there are more features than this and no choice was made.
 most_features <- 500L
 
-cape_as_input <- function(x, assay.type, subset.row, param, verbose) {
+# `cells` of the result are the cells of x that it holds: those without counts, or without a value, are not
+# among them, and everything else is as if `x` did not have them. With `batch` features are chosen by their
+# variance within batches.
+cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NULL) {
     source <- choose_assay(x, assay.type, verbose)
     names <- feature_names(x)
     cells <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else as.vector(colnames(x))
-    chosen <- if (is.null(subset.row)) NULL else subset_rows(subset.row, names, rownames(x))
-    if (ncol(x) < 10L || nrow(x) < 2L || (!is.null(chosen) && length(chosen) < 2L)) {
-        too_small(if (is.null(chosen)) nrow(x) else length(chosen), ncol(x))
+    batch <- per_cell(x, batch, "batch")
+    rows <- if (is.null(subset.row)) NULL else subset_rows(subset.row, names, rownames(x))
+    if (ncol(x) < 10L || nrow(x) < 2L || (!is.null(rows) && length(rows) < 2L)) {
+        too_small(if (is.null(rows)) nrow(x) else length(rows), ncol(x))
     }
 
     # Counts: library sizes and doubts are over all features, whichever are chosen.
-    factors <- NULL
-    raw <- NULL
-    if (source$counts) {
-        raw <- scan_rows(source$values)
-        check_finite(raw, source, names, cells, param)
-        source$counts <- are_counts(raw, source)
-    }
-    if (source$counts) {
-        target <- as.numeric(registry_default("preprocess.target_sum"))
-        factors <- size_factors(library_sizes(source$values), target)
-    }
-    if (source$counts || is.null(raw)) {
-        scan <- scan_rows(source$values, chosen, factors)
+    used <- seq_len(ncol(x))
+    declared <- source$counts
+    scan <- scan_rows(source$values, if (declared) NULL else rows)
+    at <- if (declared || is.null(rows)) seq_along(names) else rows
+    check_finite(scan, source, names[at], cells, param, at)
+    if (declared) {
+        source$counts <- are_counts(scan, source)
     } else {
-        scan <- if (is.null(chosen)) raw else raw[chosen, ]
-    }
-    if (is.null(raw)) {
-        at <- if (is.null(chosen)) seq_along(names) else chosen
-        check_finite(scan, source, names[at], cells, param, at)
         doubt_logs(scan, source)
     }
-    if (sum(scan$varies) < 2L) {
-        too_small(sum(scan$varies), ncol(x))
+    # Where 0 is the least, a cell that has nothing else says nothing.
+    counted <- (declared || source$log) && min(scan$min) >= 0
+    scaling <- NULL
+    if (source$counts) {
+        scaling <- cell_scaling(x, source$values)
+        used <- which(scaling$sizes > 0)
     }
-    if (is.null(chosen)) {
-        chosen <- choose_rows(scan, ncol(x), param)
+    if (is.null(assay.type) && declared) {
+        message("Using assay 'counts', ", if (is.null(scaling)) "as it is." else scaling$said, source$others)
+    } else if (!is.null(scaling$own)) {
+        message("Counts are ", scaling$said)
     }
 
-    values <- read_rows(source$values, chosen, factors)
-    dimnames(values) <- list(unique_names(names, chosen), cells)
-    list(values = values, rows = chosen, input = list(
-        n_features = nrow(x), n_cells = ncol(x), assay = source$name,
-        transformation = if (is.null(factors)) "none" else
-            "counts scaled to 10,000 a cell, log1p"))
+    known <- if (!is.null(scaling)) NULL else if (declared && !is.null(rows)) scan[rows, ] else scan
+    # Without its silent cells the table may have other features of large variance, and so again.
+    repeat {
+        if (length(used) < 10L) {
+            too_small(if (is.null(rows)) nrow(x) else length(rows), length(used))
+        }
+        table <- chosen_values(source$values, rows, used, scaling, batch[used], known)
+        speaks <- if (counted) colSums(table$values, na.rm = TRUE) > 0 else colSums(!is.na(table$values)) > 0
+        if (all(speaks) || !any(speaks)) {
+            break
+        }
+        used <- used[speaks]
+    }
+    if (table$n_varying < 2L) {
+        too_small(table$n_varying, length(used))
+    }
+    if (is.null(rows) && nrow(x) > most_features) {
+        say_choice(nrow(x), table$n_varying, length(used), param)
+    }
+    empty <- setdiff(seq_len(ncol(x)), used)
+    if (length(empty) > 0L) {
+        warning(count_of(length(empty), "cell"), if (counted) " without counts in the features used"
+            else " without a value", " (", some_of(quoted(cells[empty])), "): left out of the fit", call. = FALSE)
+    }
+    dimnames(table$values) <- list(unique_names(names, table$rows), cells[used])
+    list(values = table$values, rows = table$rows, cells = used, input = list(
+        n_features = nrow(x), n_cells = ncol(x), n_empty = length(empty), assay = source$name,
+        transformation = if (is.null(scaling)) "none" else scaling$transformation))
+}
+
+# How counts are scaled: by the user's size factors, with a mean of 1, or to a common library size.
+cell_scaling <- function(x, values) {
+    sizes <- library_sizes(values)
+    own <- own_size_factors(x, sizes)
+    if (is.null(own)) {
+        return(list(sizes = sizes, said = "scaled to 10,000 a cell and log-transformed.",
+            transformation = "counts scaled to 10,000 a cell, log1p"))
+    }
+    list(sizes = sizes, own = own, said = "scaled by sizeFactors(x) and log-transformed (base 2).",
+        transformation = "counts scaled by sizeFactors(x), log2(x + 1)")
+}
+
+own_size_factors <- function(x, sizes) {
+    own <- if (is(x, "SingleCellExperiment")) SingleCellExperiment::sizeFactors(x)
+    bad <- which(sizes > 0 & !(is.finite(own) & own > 0))
+    if (!is.null(own) && length(bad) > 0L) {
+        cape_error("sizeFactors(x) has ", count_of(length(bad), "value"), " that ",
+            if (length(bad) == 1L) "is not a positive number" else "are not positive numbers", ", the first (",
+            own[bad[1L]], ") for cell ", bad[1L],
+            "; sizeFactors(x) <- NULL has cells scaled by their library sizes")
+    }
+    if (is.null(own)) NULL else as.numeric(own)
+}
+
+# The rows that are used, transformed, of the cells `used`. `scan` is that of all cells, if it is known.
+chosen_values <- function(values, rows, used, scaling, batch, scan = NULL) {
+    if (length(used) < ncol(values)) {
+        values <- values[, used, drop = FALSE]
+        scan <- NULL
+    }
+    own <- scaling$own[used]
+    factors <- if (!is.null(scaling)) {
+        cell_factors(scaling$sizes[used], own, as.numeric(registry_default("preprocess.target_sum")))
+    }
+    if (is.null(scan)) {
+        scan <- scan_rows(values, rows, factors)
+    }
+    if (is.null(rows)) {
+        if (nrow(values) > most_features && length(batch) > 0L) {
+            scan$variance <- variance_within(values, factors, batch)
+        }
+        rows <- choose_rows(scan)
+    }
+    values <- read_rows(values, rows, factors)
+    list(values = if (is.null(own)) values else values / log(2), rows = rows, n_varying = sum(scan$varies))
+}
+
+# What varies between batches alone causes no edges, so it does not count here either.
+variance_within <- function(values, factors, batch) {
+    parts <- lapply(split(seq_along(batch), as.character(batch)), function(cells) {
+        part <- scan_rows(values[, cells, drop = FALSE], NULL, factors[cells])
+        degrees <- pmax(0, part$n - 1)
+        cbind(ifelse(degrees > 0, part$variance * degrees, 0), degrees)
+    })
+    total <- Reduce(`+`, parts)
+    ifelse(total[, 2L] > 0, total[, 1L] / total[, 2L], 0)
 }
 
 too_small <- function(features, cells) {
@@ -73,15 +152,14 @@ choose_assay <- function(x, assay.type, verbose) {
     }
     name <- assay.type
     if (is.null(name)) {
-        known <- c("logcounts", "counts")
+        # exprs: what cytometry (CATALYST) calls its transformed values.
+        known <- c("logcounts", "exprs", "counts")
         name <- known[known %in% available][1L]
         if (is.na(name)) {
-            no_assay("'x' has no assay 'logcounts' or 'counts'", available)
+            no_assay("'x' has no assay 'logcounts', 'exprs' or 'counts'", available)
         }
-        if (name == "counts") {
-            message("Using assay 'counts', scaled to 10,000 a cell and log-transformed.")
-        } else if (verbose || length(available) > 1L) {
-            message("Using assay 'logcounts' as it is.")
+        if (name != "counts" && (verbose || length(available) > 1L)) {
+            message("Using assay ", quoted(name), " as it is.")
         }
     }
     if (is.numeric(name)) {
@@ -97,8 +175,11 @@ choose_assay <- function(x, assay.type, verbose) {
     }
     what <- paste0("assay ", quoted(name))
     values <- SummarizedExperiment::assay(x, index, withDimnames = FALSE)
+    others <- setdiff(available, name)
     list(values = standard_form(values, what), name = name, what = what,
-        counts = name == "counts", log = name == "logcounts")
+        counts = name == "counts", log = name == "logcounts",
+        others = if (length(others) > 0L) paste0(" The other assays (", some_of(quoted(others)),
+            ") are used with assay.type."))
 }
 
 no_assay <- function(problem, available) {
@@ -190,25 +271,21 @@ subset_rows <- function(subset.row, names, given) {
     rows
 }
 
-choose_rows <- function(scan, n_cells, param) {
-    n <- nrow(scan)
-    if (n <= most_features) {
-        return(seq_len(n))
+choose_rows <- function(scan) {
+    if (nrow(scan) <= most_features) {
+        return(seq_len(nrow(scan)))
     }
     usable <- which(scan$varies)
     take <- usable[order(-scan$variance[usable], usable)]
-    take <- sort(utils::head(take, most_features))
-    cost <- core_estimate(n_cells, length(take), settings(param))
-    message(
-        if (length(usable) > most_features) {
-            paste0("Of ", n, " features, the ", most_features, " most variable are used")
-        } else {
-            paste0("Of ", n, " features, the ", length(usable), " that vary are used")
-        },
+    sort(utils::head(take, most_features))
+}
+
+say_choice <- function(n, n_varying, n_cells, param) {
+    taken <- min(n_varying, most_features)
+    cost <- core_estimate(n_cells, taken, settings(param))
+    message("Of ", n, " features, the ", taken, if (n_varying > taken) " most variable" else " that vary", " are used",
         " (subset.row chooses others); this will take about ", duration(cost[["seconds"]]),
-        " on one thread and ", size(cost[["bytes"]]), " of memory."
-    )
-    take
+        " on one thread and ", size(cost[["bytes"]]), " of memory.")
 }
 
 duration <- function(seconds) {

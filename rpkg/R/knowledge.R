@@ -147,9 +147,9 @@ as_start <- function(x) {
 
 # For the core -------------------------------------------------------------------------------------
 
-# What is known, as numbers of the features used and of the cells. `all` are the features of x.
+# What is known, as numbers of the features and cells used. `all` are the features of x.
 prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL, perturbation = NULL,
-                     cell.weights = NULL) {
+                     cell.weights = NULL, cells = seq_len(ncol(x))) {
     if (!is.null(knowledge) && !is(knowledge, "CapeKnowledge")) {
         cape_error("'knowledge' is ", one_line(knowledge), "; make it with cape_knowledge()")
     }
@@ -203,9 +203,15 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
     c(list(required = ends(known$required), forbidden = ends(known$forbidden), tiers = tiers,
         roots = numbers(known$roots), leaves = numbers(known$leaves),
         regulators = numbers(known$regulators), penalty = penalty, start = start),
-        batch = list(batch_numbers(per_cell(x, batch, "batch"))),
-        weights = list(as_cell_weights(per_cell(x, cell.weights, "cell.weights"))),
-        perturbed = list(perturbed_values(x, perturbation, features, all)))
+        batch = list(batch_numbers(per_cell(x, batch, "batch")[cells])),
+        weights = list(as_cell_weights(per_cell(x, cell.weights, "cell.weights"), cells)),
+        perturbed = list(pairs_of_cells(perturbed_values(x, perturbation, features, all), cells)))
+}
+
+# Pairs of cell and feature, with the cells numbered as in `cells`.
+pairs_of_cells <- function(pairs, cells) {
+    at <- match(pairs[, 1L], cells)
+    cbind(at, pairs[, 2L], deparse.level = 0L)[!is.na(at), , drop = FALSE]
 }
 
 # What was asked for by refine = TRUE and cannot be done is refused; NA leaves it out, with a warning.
@@ -255,7 +261,7 @@ batch_numbers <- function(batch) {
     as.integer(groups)
 }
 
-as_cell_weights <- function(weights) {
+as_cell_weights <- function(weights, cells) {
     if (is.null(weights)) {
         return(numeric())
     }
@@ -267,7 +273,7 @@ as_cell_weights <- function(weights) {
         cape_error("'cell.weights' is ", weights[bad[1L]], " for cell ", bad[1L],
             "; weights must be finite numbers that are not negative")
     }
-    as.numeric(weights)
+    as.numeric(weights)[cells]
 }
 
 # Pairs of cell and feature: features that were set from outside in these cells.

@@ -1,8 +1,9 @@
 #' From counts to a table for learning
 #'
 #' Drops cells with few detected features and then features detected in few cells, scales every cell to
-#' a common library size, and takes log1p. A sparse assay stays sparse, a delayed one delayed.
-#' [cape_fit()] does the normalisation by itself, without the filters.
+#' a common library size, and takes log1p. Where `x` has `sizeFactors()` and no `target.sum` is given, cells are
+#' divided by these (with a mean of 1) and log2(x + 1) is taken, as scuttle's `logNormCounts()` does. A sparse
+#' assay stays sparse, a delayed one delayed. [cape_fit()] does the normalisation by itself, without the filters.
 #'
 #' @param x a SummarizedExperiment, SingleCellExperiment, or a matrix of counts, features x cells.
 #' @param ... not used.
@@ -10,6 +11,8 @@
 #'   cells.
 #' @param target.sum library size to which cells are scaled.
 #' @param n.hvgs keep this many most variable features; `NULL` keeps all.
+#' @param batch the batch of every cell, or the name of a column of `colData(x)`: the most variable features are
+#'   then those of largest variance within batches.
 #' @param assay.type name of the assay with the counts.
 #' @param name of the new assay.
 #' @return `x` with the kept features and cells, and the new assay; a matrix of the kept features and
@@ -20,7 +23,8 @@
 #' cape_preprocess(sce, min.features = 5, n.hvgs = 10)
 #' @export
 cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.sum = 1e4,
-                            n.hvgs = NULL, assay.type = "counts", name = "logcounts") {
+                            n.hvgs = NULL, assay.type = "counts", name = "logcounts",
+                            batch = NULL) {
     if (...length() > 0L) {
         cape_error("cape_preprocess() has no such argument: ", some_of(quoted(...names())))
     }
@@ -28,10 +32,15 @@ cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.
     check_number(min.cells, "min.cells", 0)
     check_number(target.sum, "target.sum", .Machine$double.xmin)
     experiment <- is(x, "SummarizedExperiment")
+    batch <- per_cell(x, batch, "batch")
+    if (anyNA(batch)) {
+        cape_error("'batch' is missing for ", count_of(sum(is.na(batch)), "cell"))
+    }
     source <- choose_assay(x, if (experiment) assay.type else "counts", verbose = FALSE)
     values <- source$values
-    names <- if (is.null(rownames(x))) paste0("feature", seq_len(nrow(x))) else rownames(x)
-    cell_names <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else colnames(x)
+    names <- if (is.null(rownames(x))) paste0("feature", seq_len(nrow(x)))
+        else check_encoding(rownames(x), "row names of 'x'")
+    cell_names <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else as.vector(colnames(x))
     scan <- scan_rows(values)
     check_finite(scan, source, names, cell_names, DagParam())
     negative <- which(scan$min < 0)
@@ -48,10 +57,13 @@ cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.
             min.cells, " of them are left; 2 of each are needed. Lower min.features or min.cells")
     }
     values <- values[rows, cells, drop = FALSE]
-    factors <- size_factors(library_sizes(values), target.sum)
+    sizes <- library_sizes(values)
+    own <- if (missing(target.sum)) own_size_factors(x[, cells], sizes)
+    factors <- cell_factors(sizes, own, target.sum)
     if (!is.null(n.hvgs)) {
         check_number(n.hvgs, "n.hvgs", 2, length(rows), integer = TRUE)
-        variance <- scan_rows(values, NULL, factors)$variance
+        variance <- if (is.null(batch)) scan_rows(values, NULL, factors)$variance
+            else variance_within(values, factors, batch[cells])
         keep <- sort(utils::head(order(-variance, seq_along(rows)), n.hvgs))
         values <- values[keep, , drop = FALSE]
         rows <- rows[keep]
@@ -60,6 +72,9 @@ cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.
         log1p(BiocGenerics::t(BiocGenerics::t(values) * factors))
     } else {
         normalize_block(values, factors)
+    }
+    if (!is.null(own)) {
+        values <- values / log(2)
     }
     if (!experiment) {
         return(values)

@@ -116,11 +116,13 @@ cape_learn_dags <- function(x, by, param = DagParam(), seed = NULL, ...,
             "; it must give a group for every cell")
     }
     groups <- split(seq_along(groups), as.character(groups))
+    table <- study_table(x, param, ...)
+    groups <- lapply(groups, function(cells) which(table$cells %in% cells))
     small <- names(which(lengths(groups) < 10L))
     if (length(small) > 0L) {
-        cape_error("group ", some_of(quoted(small)), " has fewer than 10 cells; leave it out of 'x'")
+        cape_error("group ", some_of(quoted(small)), " has fewer than 10 cells",
+            if (length(table$cells) < ncol(x)) " that say something", "; leave it out of 'x'")
     }
-    table <- study_table(x, param, ...)
     BiocParallel::bplapply(groups, learn_cells, table = table, param = param, seed = seed,
         BPPARAM = BPPARAM)
 }
@@ -214,6 +216,9 @@ cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL,
     if (is.null(dag@param)) {
         cape_error("'dag' was not learned by cape_learn_dag() or cape_fit(), so no model says how to test its edges")
     }
+    if (is.null(subset.row) && all(dag@features %in% rownames(x))) {
+        subset.row <- dag@features # however they were chosen
+    }
     values <- suppressMessages(cape_as_input(x, assay.type, subset.row, dag@param, FALSE))$values
     if (!setequal(rownames(values), dag@features)) {
         cape_error("'x' does not have the features of 'dag': it must be the table that 'dag' was learned from")
@@ -229,7 +234,8 @@ cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL,
 
 # Shared -------------------------------------------------------------------------------------------
 
-# The features that are used, in all cells, and what is known of them: for many fits on some of the cells.
+# The features that are used, in all cells that say something (`cells`), and what is known of them: for many
+# fits on some of the cells.
 study_table <- function(x, param, assay.type = NULL, subset.row = NULL, knowledge = NULL, batch = NULL,
                         perturbation = NULL, cell.weights = NULL, num.threads = 1L, verbose = FALSE,
                         checkpoint = NULL) {
@@ -237,10 +243,11 @@ study_table <- function(x, param, assay.type = NULL, subset.row = NULL, knowledg
     if (!is.null(checkpoint)) {
         cape_error("'checkpoint' is given; it holds the state of one fit, and these are many")
     }
-    input <- cape_as_input(x, assay.type, subset.row, param, verbose)
-    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights)
+    input <- cape_as_input(x, assay.type, subset.row, param, verbose, batch)
+    prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
+        input$cells)
     check_refinable(param, prior, input$values)
-    list(threads = run_threads(num.threads), values = input$values, prior = prior)
+    list(threads = run_threads(num.threads), values = input$values, cells = input$cells, prior = prior)
 }
 
 learn_cells <- function(cells, table, param, seed) {
