@@ -1,5 +1,6 @@
 // The paper's augmented Lagrangian (eq_lossdag) on minibatches.
 module;
+#include "internal/message.hpp"
 #include "simd/adam.hpp"
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@ module;
 #include <numbers>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <vector>
 module cape.dag;
@@ -231,11 +233,21 @@ const double* resume(const Checkpoint& checkpoint, Solution<T>& fit) {
   return in + fit.parameters.size();
 }
 
-// The log-det form of h exists only for spectral radii below 1: a step that leaves its domain is
-// pulled back by shrinking the edge weights.
+[[noreturn]] void diverged(std::string_view what, std::int64_t epoch) {
+  throw Error(Status::not_converged,
+              message(what, " not finite in epoch ", epoch,
+                      ": use a lower learning rate, or scale the columns (standardize)"));
+}
+
+// h. The log-det form exists only for spectral radii below 1: a step that leaves its domain is pulled
+// back by shrinking the edge weights.
 template <class T>
-void return_to_domain(Objective<T>& objective, std::vector<T>& parameters, Run& run) {
-  while (std::isinf(objective.constraint(parameters.data(), run))) {
+double constraint_in_domain(Objective<T>& objective, std::vector<T>& parameters,
+                            std::int64_t epoch, Run& run) {
+  for (;;) {
+    const double h = objective.constraint(parameters.data(), run);
+    if (!std::isinf(h)) return h;
+    if (!all_finite(parameters)) diverged("the weights are", epoch);
     const Shrinkage edges = objective.shrinkage(parameters.data());
     std::for_each_n(parameters.begin(), edges.length * std::ssize(edges.factor),
                     [](T& w) { w *= T(0.9); });
@@ -394,13 +406,10 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   Adam<T> adam(fit.parameters.size(), factor, model.shape().channels);
   BatchReader<T> reader(table, pace.batch_rows, run.seed());
   std::int64_t renewal = 0;
-  const auto renew_constraint = [&](std::int64_t step) {
+  const auto renew_constraint = [&](std::int64_t step, std::int64_t epoch) {
     if (step < renewal) return;
     renewal = pace.next_renewal(step);
-    if (options.constraint == Constraint::logdet)
-      return_to_domain(objective, fit.parameters, run);
-    else
-      objective.constraint(fit.parameters.data(), run);
+    constraint_in_domain(objective, fit.parameters, epoch, run);
   };
 
   Penalty penalty{lambda, options.l2, first_rho(m), 0.0, factor.empty() ? nullptr : &factor};
@@ -424,12 +433,9 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     const double steps = static_cast<double>(pace.steps_per_epoch);
     for (std::int64_t s = 0; s < pace.steps_per_epoch; ++s) {
       const Batch<T> batch = reader.next(run);
-      renew_constraint(step);
+      renew_constraint(step, epoch);
       const Loss loss = objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
-      if (!std::isfinite(loss.total))
-        throw Error(Status::not_converged,
-                    "the loss is not finite in epoch " + std::to_string(epoch) +
-                        ": use a lower learning rate, or scale the columns (standardize)");
+      if (!std::isfinite(loss.total)) diverged("the loss is", epoch);
       // Means by parts: a sum of finite losses could overflow.
       record.loss += loss.total / steps;
       record.reconstruction += loss.score.reconstruction / steps;
@@ -444,7 +450,8 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
                 lambda * std::min(1.0, progress / warm_up), run);
       run.report({"dag", ++step, pace.steps, loss.total, loss.h});
     }
-    if (ends_with_h) fit.h = objective.constraint(fit.parameters.data(), run);
+    // The last step may have left the domain, where the multipliers must not be updated.
+    if (ends_with_h) fit.h = constraint_in_domain(objective, fit.parameters, epoch, run);
     record.h = fit.h;
     fit.history.push_back(record);
 

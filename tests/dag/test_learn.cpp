@@ -275,6 +275,25 @@ BOOST_AUTO_TEST_CASE(works_with_the_log_determinant) {
   }
 }
 
+// The last step of an epoch may leave the domain of the log-det form, after which the multipliers are
+// updated. What the fit ends with is in the domain, however large the steps.
+BOOST_AUTO_TEST_CASE(the_log_determinant_stays_in_its_domain_when_the_multipliers_change) {
+  for (const Sem sem : {Sem::mlp, Sem::linear})
+    for (const double rate : {0.5, 1.0, 2.0})
+      for (const std::int64_t interval : {1, 2, 5})
+        for (const std::uint64_t seed : {1, 2, 3}) {
+          DagOptions o = plain(20);
+          o.constraint = cape::Constraint::logdet;
+          o.sem = sem;
+          o.learning_rate = rate;
+          o.rho_interval = interval;
+          const Dag dag = learn(simulated(100, 5, seed), o);
+          check_sound(dag, 5);
+          BOOST_TEST(std::fabs(cape::acyclicity(to_matrix(dag.weights), o.constraint) - dag.h) <=
+                     1e-9 * (1 + dag.h));
+        }
+}
+
 BOOST_AUTO_TEST_CASE(literal_form_collapses_and_warns) {
   DagOptions o = plain();
   o.sem = Sem::literal;
