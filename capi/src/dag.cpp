@@ -104,8 +104,8 @@ cape_status learn_rows(cape_dag** out, const cape_row_source* source, const cape
       if (given.read(values, rows.data(), n, given.ctx) != 0)
         throw cape::Error(cape::Status::io, "source.read gave up on " + std::to_string(n) +
                                                 " rows, the first of them row " +
-                                                std::to_string(rows.front()) +
-                                                " (counted from 0)");
+                                                std::to_string(rows.front() + 1) +
+                                                " (counted from 1)");
     };
     cape::Run run = make_run(o);
     return cape_dag(

@@ -18,7 +18,7 @@ namespace {
 constexpr double tolerance = 1e-6;
 
 std::string place(std::string_view name, int64_t i) {
-  return "row " + std::to_string(i) + " of " + std::string(name);
+  return "row " + std::to_string(i + 1) + " of " + std::string(name) + " (counted from 1)";
 }
 
 cape::MatrixView finite_view(const cape_matrix_view* m, std::string_view name) {

@@ -43,7 +43,8 @@ enum class Precision : std::int32_t {
 /// What is known of the graph before it is learned. Columns are given by their numbers; an empty
 /// member says nothing. Only the ends of an edge are looked at.
 struct Knowledge {
-  std::vector<Edge> required;  ///< in the graph whatever the data say; without a cycle
+  /// In the graph whatever the data say; without a cycle. Here and below an edge may be given twice
+  std::vector<Edge> required;
   std::vector<Edge> forbidden; ///< never in the graph
   /// Of every column: no edge runs from a later tier to an earlier one. Negative: any tier
   std::vector<std::int64_t> tier;
@@ -724,6 +725,9 @@ std::vector<std::int64_t> places(std::int64_t size, std::span<const std::int64_t
 /// The edges whose ends both have a place, by their places, sorted by effect.
 std::vector<Edge> edges_between(const std::vector<Edge>& edges,
                                 std::span<const std::int64_t> place);
+
+/// Every edge once, in the order of their first places, with the weight 1.
+std::vector<Edge> distinct(const std::vector<Edge>& edges);
 
 /// The errors of learn_dag() for knowledge of a table of so many columns, but those of the required
 /// edges together with the rest, which are EdgeFactors'.

@@ -8,6 +8,7 @@ module;
 #include <limits>
 #include <map>
 #include <new>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,7 +35,9 @@ void check_edges(const std::vector<Edge>& edges, std::int64_t columns, std::stri
   for (const Edge& e : edges) {
     check_number(e.from, columns, what);
     check_number(e.to, columns, what);
-    if (e.from == e.to) refuse(message(what, " has an edge from column ", e.from, " to itself"));
+    if (e.from == e.to)
+      refuse(message(what, " has an edge from column ", e.from + 1,
+                     " (counted from 1) to itself"));
   }
 }
 
@@ -83,6 +86,14 @@ std::vector<Edge> edges_between(const std::vector<Edge>& edges,
   return between;
 }
 
+std::vector<Edge> distinct(const std::vector<Edge>& edges) {
+  std::set<std::pair<std::int64_t, std::int64_t>> known;
+  std::vector<Edge> once;
+  for (const Edge& e : edges)
+    if (known.emplace(e.from, e.to).second) once.push_back({e.from, e.to, 1});
+  return once;
+}
+
 EdgeFactors::EdgeFactors(const Knowledge& k, std::int64_t table_columns,
                          std::span<const std::int64_t> columns,
                          std::span<const std::int64_t> exogenous) {
@@ -106,7 +117,7 @@ EdgeFactors::EdgeFactors(const Knowledge& k, std::int64_t table_columns,
   for (const std::int64_t j : columns)
     tier_.push_back(k.tier.empty() ? -1 : k.tier[static_cast<std::size_t>(j)]);
   forbidden_ = edges_between(k.forbidden, number);
-  required_ = edges_between(k.required, number);
+  required_ = edges_between(distinct(k.required), number);
   check_required();
 }
 
@@ -148,10 +159,14 @@ void EdgeFactors::check_required() const {
                      " (counted from 1) is required, but forbidden, tier, roots, leaves or "
                      "regulators exclude it"));
   }
-  std::vector<Edge> edges = required_;
-  for (Edge& e : edges) e.weight = 1;
-  if (!is_acyclic(Digraph(std::ssize(columns_), std::move(edges))))
-    refuse("the required edges have a cycle; the graph of causes has none");
+  const auto size = std::ssize(columns_);
+  const std::vector<std::int64_t> component = strong_components(Digraph(size, required_));
+  for (const Edge& e : required_)
+    if (component[static_cast<std::size_t>(e.from)] == component[static_cast<std::size_t>(e.to)])
+      refuse(message("the required edges have a cycle, in which is that from column ",
+                     columns_[static_cast<std::size_t>(e.from)] + 1, " to column ",
+                     columns_[static_cast<std::size_t>(e.to)] + 1,
+                     " (counted from 1); the graph of causes has none"));
 }
 
 void check(const Knowledge& k, std::int64_t columns) {
@@ -167,6 +182,13 @@ void check(const Knowledge& k, std::int64_t columns) {
     if (!std::isfinite(e.weight))
       refuse(message("start has the weight ", e.weight, " for the edge from column ", e.from + 1,
                      " to column ", e.to + 1, " (counted from 1); it must be finite"));
+  std::map<std::pair<std::int64_t, std::int64_t>, double> weight;
+  for (const Edge& e : k.start)
+    if (const auto [known, is_new] = weight.emplace(std::pair(e.from, e.to), e.weight);
+        !is_new && known->second != e.weight)
+      refuse(message("start has the weights ", known->second, " and ", e.weight,
+                     " for the edge from column ", e.from + 1, " to column ", e.to + 1,
+                     " (counted from 1); give every edge one"));
 }
 
 void check(const Design& design, std::int64_t rows, std::int64_t columns) {

@@ -295,7 +295,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   const std::int64_t n = table.rows(), m = table.features();
   Dag dag;
   sem::check_low_rank(m, knowledge, options); // again: constant columns do not count
-  dag.required = knowledge.required;
+  dag.required = distinct(knowledge.required);
   dag.center = table.center();
   dag.scale = table.scale();
   dag.constant = table.constant();

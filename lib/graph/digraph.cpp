@@ -15,7 +15,7 @@ namespace cape {
 namespace {
 
 std::string text(const Edge& e) {
-  return message(e.from, " -> ", e.to, " (weight ", e.weight, "; nodes counted from 0)");
+  return message(e.from + 1, " -> ", e.to + 1, " (weight ", e.weight, "; nodes counted from 1)");
 }
 
 } // namespace
@@ -29,7 +29,8 @@ Digraph::Digraph(std::int64_t nodes, std::vector<Edge> edges)
   for (const Edge& e : edges_) {
     if (e.from < 0 || e.from >= nodes || e.to < 0 || e.to >= nodes)
       throw Error(Status::invalid_argument,
-                  message("edge ", text(e), ": both ends must lie in [0, ", nodes, ")"));
+                  message("edge ", e.from, " -> ", e.to, " (nodes counted from 0): both ends must "
+                          "lie in [0, ", nodes, ")"));
     if (e.from == e.to)
       throw Error(Status::invalid_argument, "edge " + text(e) + ": loops are not allowed");
     if (!std::isfinite(e.weight))

@@ -66,7 +66,7 @@ Matrix ball_points(const MatrixView& view, std::string_view name) {
   for (std::int64_t i = 0; i < view.rows; ++i) {
     for (std::int64_t k = 0; k < view.cols; ++k) points(k, i) = view(i, k);
     check_in_ball({points.column(i), static_cast<std::size_t>(view.cols)},
-                  "row " + std::to_string(i + 1) + " of " + std::string(name));
+                  "row " + std::to_string(i + 1) + " of " + std::string(name) + " (counted from 1)");
   }
   return points;
 }

@@ -616,10 +616,10 @@ static void bad_graphs_and_points(void) {
   const cape_matrix_view outside_view = CAPE_MATRIX_VIEW(outside, 1, 2);
   const cape_matrix_view p = CAPE_MATRIX_VIEW(origin, 1, 2), v = CAPE_MATRIX_VIEW(slanted, 1, 2);
   CHECK_ERROR(cape_lorentz_distances(out, 1, 1, &p, &off_view), CAPE_INVALID_ARGUMENT,
-              "row 0 of b");
+              "row 1 of b (counted from 1)");
   CHECK_ERROR(cape_lorentz_exp(out, 1, 2, &p, &v), CAPE_INVALID_ARGUMENT, "tangent");
   CHECK_ERROR(cape_poincare_to_lorentz(out, 1, 3, &outside_view), CAPE_INVALID_ARGUMENT,
-              "row 0 of e");
+              "row 1 of e (counted from 1)");
 }
 
 int main(void) {

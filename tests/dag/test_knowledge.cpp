@@ -174,6 +174,31 @@ BOOST_AUTO_TEST_CASE(required_edges_are_there_whatever_the_data_say) {
     }
 }
 
+// Calls that say what is known add up, and may say the same.
+BOOST_AUTO_TEST_CASE(what_is_said_twice_is_known_once) {
+  const Matrix x = chain(100, 5, 4);
+  Knowledge once, twice;
+  once.required = {{3, 0, 1}, {4, 1, 1}};
+  once.forbidden = {{0, 1, 1}};
+  once.roots = {4};
+  once.leaves = {2};
+  once.start = {{0, 2, 0.5}};
+  twice = once;
+  for (auto edges : {&Knowledge::required, &Knowledge::forbidden, &Knowledge::start})
+    (twice.*edges).push_back((twice.*edges).front());
+  for (auto columns : {&Knowledge::roots, &Knowledge::leaves})
+    (twice.*columns).push_back((twice.*columns).front());
+  for (const Refine refine : {Refine::never, Refine::always}) {
+    DagOptions options = quick(Sem::linear, 5);
+    options.refine = refine;
+    const Dag a = learn(x, once, {}, options), b = learn(x, twice, {}, options);
+    BOOST_TEST((a.weights == b.weights));
+    BOOST_TEST((a.graph.edges() == b.graph.edges()));
+    BOOST_TEST((a.required == b.required));
+    BOOST_TEST(has(b, 3, 0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_refinement_keeps_to_it) {
   const Matrix x = chain(400, 5, 5);
   Knowledge k;
@@ -219,9 +244,9 @@ BOOST_AUTO_TEST_CASE(contradictions_are_named) {
   k.required = {{0, 3, 1}};
   BOOST_TEST(refuses(bad, "required has the number 3; it must lie in [0, 3)", k));
   k.required = {{1, 1, 1}};
-  BOOST_TEST(refuses(bad, "required has an edge from column 1 to itself", k));
+  BOOST_TEST(refuses(bad, "required has an edge from column 2 (counted from 1) to itself", k));
   k.required = {{0, 1, 1}, {1, 2, 1}, {2, 0, 1}};
-  BOOST_TEST(refuses(bad, "cycle", k));
+  BOOST_TEST(refuses(bad, "have a cycle, in which is that from column ", k));
   k.required = {{0, 1, 1}};
   k.forbidden = {{0, 1, 1}};
   BOOST_TEST(refuses(bad, "column 1 to column 2 (counted from 1) is required, but forbidden", k));
@@ -243,7 +268,9 @@ BOOST_AUTO_TEST_CASE(contradictions_are_named) {
   k.start = {{0, 1, not_a_number}};
   BOOST_TEST(refuses(bad, "start has the weight nan for the edge from column 1 to column 2", k));
   k.start = {{2, 2, 1}};
-  BOOST_TEST(refuses(bad, "start has an edge from column 2 to itself", k));
+  BOOST_TEST(refuses(bad, "start has an edge from column 3 (counted from 1) to itself", k));
+  k.start = {{2, 1, 1}, {0, 1, 1}, {2, 1, 0.5}};
+  BOOST_TEST(refuses(bad, "the weights 1 and 0.5 for the edge from column 3 to column 2", k));
   Matrix constant = x;
   std::fill_n(constant.column(2), 50, 4.0);
   k = {};

@@ -181,6 +181,14 @@ BOOST_AUTO_TEST_CASE(message_names_edge_and_range) {
     const std::string what = e.what();
     return what.find("0 -> 5") != what.npos && what.find("[0, 2)") != what.npos;
   });
+  const auto says = [](const std::string& part) {
+    return [part](const cape::Error& e) { return std::string(e.what()).find(part) != std::string::npos; };
+  };
+  BOOST_CHECK_EXCEPTION(Digraph(3, {{1, 2, 1}, {1, 2, 3}}), cape::Error,
+                        says("edge 2 -> 3 (weight 1; nodes counted from 1) is given twice"));
+  BOOST_CHECK_EXCEPTION(Digraph(3, {{2, 2, 1}}), cape::Error, says("edge 3 -> 3 (weight 1; nodes"));
+  BOOST_CHECK_EXCEPTION(best_path_strengths(Digraph(3, {{1, 2, 2}, {2, 1, 1}})), cape::Error,
+                        says("edge 2 -> 3 (weight 2; nodes counted from 1) lies on a cycle"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
