@@ -46,7 +46,7 @@ read_input <- function(path) {
   stop("cannot tell what ", path, " is: give an .rds, a .csv(.gz) or a 10x folder", call. = FALSE)
 }
 
-sce <- if (length(arguments) > 1) read_input(arguments[2]) else pbmc()
+sce <- if (length(arguments) > 1) read_input(arguments[2]) else suppressPackageStartupMessages(pbmc())
 call <- list(x = sce, seed = 1, num.threads = 2L)
 if (is(sce, "SummarizedExperiment") && !any(c("logcounts", "counts") %in% assayNames(sce)))
   call$assay.type <- 1L # as it is

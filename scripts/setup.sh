@@ -187,7 +187,7 @@ install_r() {
   build_and_install() {
     cd "$where/rbuild" && rm -f capeOmics_*.tar.gz &&
       R CMD build --no-build-vignettes --no-manual --no-resave-data "$top/rpkg" &&
-      CAPE_HOME=$where/prefix MAKEFLAGS=-j$jobs R CMD INSTALL --no-html --library="$where/rlib" capeOmics_*.tar.gz
+      CAPE_HOME=$where/prefix R CMD INSTALL --no-html --no-test-load --library="$where/rlib" capeOmics_*.tar.gz
   }
   logged "$log" build_and_install || failed "$log" "the R package does not install"
   printf '%s\n' "$stamp" >"$where/rlib.stamp"
