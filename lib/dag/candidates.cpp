@@ -32,7 +32,14 @@ arma::fmat unit_columns(const MatrixView& x, bool distances, Run& run) {
   arma::fmat out(static_cast<arma::uword>(n), static_cast<arma::uword>(x.cols));
   run.parallel_for(x.cols, [&](std::int64_t j) {
     std::vector<double> v(static_cast<std::size_t>(n));
-    for (std::int64_t r = 0; r < n; ++r) v[static_cast<std::size_t>(r)] = x(r * x.rows / n, j);
+    double largest = 0;
+    for (std::int64_t r = 0; r < n; ++r) {
+      v[static_cast<std::size_t>(r)] = x(r * x.rows / n, j);
+      largest = std::max(largest, std::fabs(v[static_cast<std::size_t>(r)]));
+    }
+    // By a power of 2, which changes no bit of the result: no square overflows or vanishes.
+    if (largest > 0)
+      for (double& value : v) value = std::scalbn(value, -std::ilogb(largest));
     const auto center = [&v] {
       const double mean = std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
       for (double& value : v) value -= mean;

@@ -461,7 +461,15 @@ double loss_in(const Matrix& x, const Matrix& weight, sem::Causes causes,
   const sem::Loss loss =
       objective({table.data(), weights.empty() ? nullptr : weights.data(), x.rows()}, p.data(),
                 {options.lambda, options.l2, rho, alpha}, slope.data(), run);
+  const auto check = [](bool finite) {
+    if (!finite)
+      throw Error(Status::invalid_argument,
+                  "the loss or its gradient leaves the range of the numbers that it is computed in; "
+                  "scale x or the parameters");
+  };
+  check(std::isfinite(loss.total));
   if (!gradient) return loss.total;
+  check(std::ranges::all_of(slope, [](T v) { return std::isfinite(v); }));
   gradient->assign(slope.begin(), slope.end());
   const sem::Shrinkage shrinkage = objective.shrinkage(p.data());
   std::size_t e = 0;

@@ -3,6 +3,7 @@
 // tuned on simulated data.
 module;
 #include "internal/arma.hpp"
+#include "internal/message.hpp"
 #include "simd/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
@@ -102,11 +103,10 @@ Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& ru
     double sum = 0;
     for (const double value : column) sum += (value - mean) * (value - mean);
     const double variance = sum / n, sd = std::sqrt(variance);
-    if (!(sd > 0) || !std::isfinite(sd))
-      throw Error(Status::invalid_argument, "x: column " + std::to_string(j + 1) +
-                                                " (counted from 1) has the standard deviation " +
-                                                std::to_string(sd) +
-                                                "; it must be positive and finite");
+    if (!(sd > 0) || !(sd < 1e150)) // squares of errors are in the range of double
+      throw Error(Status::invalid_argument,
+                  message("x: column ", j + 1, " (counted from 1) has the standard deviation ", sd,
+                          "; it must be positive and below 1e150"));
     variance_.push_back(variance);
     float* out = scaled_.data() + j * rows_;
     for (const std::int64_t i : row_)
@@ -292,12 +292,19 @@ double outlier_limit(std::vector<double> squared_error) {
   return 9 * *quantile / 3.8415;
 }
 
-// t of the paired differences without - with, of errors up to a limit; 0 where they do not vary.
+// t of the paired differences without - with, of errors up to a limit; 0 where they do not vary. By a
+// power of 2, which changes no bit of t, the differences are such that squares neither overflow nor
+// vanish.
 double paired_t(const std::vector<double>& without, const std::vector<double>& with, double limit) {
   const double n = static_cast<double>(with.size());
-  const auto difference = [&](std::size_t r) {
+  const auto unscaled = [&](std::size_t r) {
     return std::min(without[r], limit) - std::min(with[r], limit);
   };
+  double largest = 0;
+  for (std::size_t r = 0; r < with.size(); ++r) largest = std::max(largest, std::fabs(unscaled(r)));
+  if (largest == 0) return 0;
+  const int exponent = std::ilogb(largest);
+  const auto difference = [&](std::size_t r) { return std::scalbn(unscaled(r), -exponent); };
   double shift = 0, sum = 0;
   for (std::size_t r = 0; r < with.size(); ++r) shift += difference(r);
   shift /= n;

@@ -28,6 +28,11 @@ constexpr std::int64_t block_values = 1 << 20; ///< of a block of rows that is l
 // last bits; without them every step of the fit is the same, and so is the result.
 double to_grid(double v) { return std::nearbyint(v * 0x1p20) * 0x1p-20; }
 
+// The r-th of `count` evenly spaced rows: floor(r rows / count), whose product may overflow.
+std::int64_t spaced(std::int64_t r, std::int64_t rows, std::int64_t count) {
+  return r * (rows / count) + r * (rows % count) / count;
+}
+
 // Calls look(first, rows) for consecutive blocks of all rows, whose numbers are `rows`.
 template <class Look>
 void for_blocks(std::int64_t rows, std::int64_t columns, Look look) {
@@ -97,6 +102,13 @@ void Table::find_moments(Run& run) {
     m_j.total += w;
     ++m_j.count;
   });
+  constexpr double largest = 1e300; // differences are finite
+  for (std::int64_t j = 0; j < m; ++j)
+    if (const Moments& m_j = moments[static_cast<std::size_t>(j)];
+        m_j.count > 0 && m_j.size() > largest)
+      throw Error(Status::invalid_argument,
+                  message("x has values beyond ", largest, " in column ", j + 1,
+                          " (counted from 1)"));
   for (Moments& m_j : moments) {
     m_j.exogenous = m_j.total == 0 && !m_j.constant();
     if (m_j.exogenous) m_j.total = static_cast<double>(m_j.count);
@@ -194,7 +206,7 @@ BasicMatrix<T> Table::gather(const Matrix& from, std::span<const std::int64_t> r
 
 Matrix Table::spaced_rows(std::int64_t count, Run& run) const {
   std::vector<std::int64_t> rows;
-  for (std::int64_t r = 0; r < count; ++r) rows.push_back(r * source_.rows / count);
+  for (std::int64_t r = 0; r < count; ++r) rows.push_back(spaced(r, source_.rows, count));
   return read<double>(rows, run);
 }
 
@@ -203,7 +215,7 @@ Matrix Table::spaced_rows(std::int64_t count, std::span<const std::int64_t> feat
   Matrix out(count, std::ssize(features));
   for_blocks(count, source_.columns, [&](const std::vector<std::int64_t>& numbers) {
     std::vector<std::int64_t> rows;
-    for (const std::int64_t r : numbers) rows.push_back(r * source_.rows / count);
+    for (const std::int64_t r : numbers) rows.push_back(spaced(r, source_.rows, count));
     const Matrix block = read<double>(rows, run);
     for (std::size_t f = 0; f < features.size(); ++f)
       std::copy_n(block.column(features[f]), block.rows(),

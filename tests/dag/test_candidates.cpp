@@ -72,6 +72,12 @@ BOOST_AUTO_TEST_CASE(see_monotone_and_even_effects) {
   const auto causes = cape::candidate_causes(x, 1, run);
   BOOST_TEST(causes(0, 20) == 3);
   BOOST_TEST(causes(0, 30) == 4);
+  for (const int exponent : {1015, 600, -600, -1000}) { // squares leave the doubles
+    Matrix scaled = x;
+    for (std::int64_t e = 0; e < x.size(); ++e) scaled.data()[e] = std::ldexp(x.data()[e], exponent);
+    const auto of_scaled = cape::candidate_causes(scaled, 1, run);
+    BOOST_TEST(std::equal(causes.data(), causes.data() + causes.size(), of_scaled.data()));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(hold_nearly_all_true_causes) {

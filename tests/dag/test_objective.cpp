@@ -410,6 +410,18 @@ BOOST_AUTO_TEST_CASE(of_the_literal_form_decodes_to_f_of_x) {
     BOOST_TEST(gradient[e] == gradient_of_empty[e]);
 }
 
+BOOST_AUTO_TEST_CASE(is_finite_or_refused) {
+  Matrix x(20, 3);
+  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = std::sin(static_cast<double>(e)) * 1e200;
+  for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper}) {
+    DagOptions o;
+    o.sem = sem;
+    const std::vector<double> p(static_cast<std::size_t>(cape::dag_parameter_count(3, o)));
+    BOOST_TEST(fails_with(Status::invalid_argument, "leaves the range",
+                          [&] { cape::dag_loss(x, p, 0, 0, o); }));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(refuses_parameters_of_another_model) {
   const DagOptions o;
   BOOST_TEST(cape::dag_parameter_count(10, o) == 10 * 10 * 10 + 2 * 10 * 10 + 10);

@@ -493,6 +493,34 @@ BOOST_AUTO_TEST_CASE(the_scale_of_the_data_does_not_matter) {
   BOOST_TEST((pairs(cape::refine(x, random_weights(5, 1), false, {}, run).kept) == true_edges));
 }
 
+// t has no units, up to where a variance leaves the doubles.
+BOOST_AUTO_TEST_CASE(no_scale_makes_squares_of_errors_overflow_or_vanish) {
+  const Matrix x = simulate_graph(300, 2);
+  for (const cape::Sem sem : {cape::Sem::mlp, cape::Sem::linear}) {
+    DagOptions options;
+    options.sem = sem;
+    options.refine_window = 0;
+    options.refine_epochs = 10;
+    Run run(1);
+    const Refinement plain = cape::refine(x, random_weights(5, 1), true, options, run);
+    BOOST_TEST(!plain.kept.empty());
+    for (const int exponent : {480, 300, -300, -480}) {
+      Matrix scaled = x;
+      for (std::int64_t e = 0; e < x.size(); ++e) scaled.data()[e] = std::ldexp(x.data()[e], exponent);
+      const Refinement r = cape::refine(scaled, random_weights(5, 1), true, options, run);
+      BOOST_TEST(!r.kept.empty());
+      if (sem == cape::Sem::mlp) continue; // whose seeds are the contents of columns
+      BOOST_TEST_REQUIRE((pairs(r.kept) == pairs(plain.kept)));
+      for (std::size_t e = 0; e < r.kept.size(); ++e) // but for the order of sums
+        BOOST_TEST(r.kept[e].weight == plain.kept[e].weight, boost::test_tools::tolerance(1e-6));
+    }
+    Matrix beyond = x;
+    for (std::int64_t e = 0; e < x.size(); ++e) beyond.data()[e] = std::ldexp(x.data()[e], 520);
+    BOOST_CHECK_EXCEPTION(cape::refine(beyond, random_weights(5, 1), true, options, run), cape::Error,
+                          names(Status::invalid_argument, "must be positive and below 1e150"));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_automatic_limit_of_t_falls_with_the_rows) {
   for (const auto& [n, limit] : {std::pair<std::int64_t, double>{60, 1}, {160, 1.79}}) {
     int told_from_3 = 0;
