@@ -18,35 +18,7 @@ pbmc <- function() {
   SingleCellExperiment(list(counts = counts))
 }
 
-table_of <- function(path) {
-  values <- utils::read.csv(path, row.names = 1, check.names = FALSE)
-  SingleCellExperiment(list(values = as.matrix(values)))
-}
-
-# matrix.mtx with its names, plain or gzipped, as Cell Ranger writes them (versions 2 and 3).
-ten_x <- function(folder) {
-  find <- function(...) {
-    names <- c(...)
-    paths <- file.path(folder, c(names, paste0(names, ".gz")))
-    found <- paths[file.exists(paths)]
-    if (length(found) == 0) stop("no ", names[1], "(.gz) in ", folder, call. = FALSE)
-    found[1]
-  }
-  counts <- as(Matrix::readMM(find("matrix.mtx")), "CsparseMatrix")
-  genes <- utils::read.delim(find("features.tsv", "genes.tsv"), header = FALSE, quote = "")
-  rownames(counts) <- make.unique(as.character(genes[[min(2, ncol(genes))]]))
-  colnames(counts) <- readLines(find("barcodes.tsv"))
-  SingleCellExperiment(list(counts = counts))
-}
-
-read_input <- function(path) {
-  if (dir.exists(path)) return(ten_x(path))
-  if (grepl("\\.rds$", path, ignore.case = TRUE)) return(readRDS(path))
-  if (grepl("\\.csv(\\.gz)?$", path, ignore.case = TRUE)) return(table_of(path))
-  stop("cannot tell what ", path, " is: give an .rds, a .csv(.gz) or a 10x folder", call. = FALSE)
-}
-
-sce <- if (length(arguments) > 1) read_input(arguments[2]) else suppressPackageStartupMessages(pbmc())
+sce <- if (length(arguments) > 1) cape_read(arguments[2]) else suppressPackageStartupMessages(pbmc())
 call <- list(x = sce, seed = 1, num.threads = 2L)
 if (is(sce, "SummarizedExperiment") && !any(c("logcounts", "counts") %in% assayNames(sce)))
   call$assay.type <- 1L # as it is
