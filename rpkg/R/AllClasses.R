@@ -8,6 +8,7 @@ methods::setOldClass("igraph")
 #' gives them as a list; printing marks those that are not at their default.
 #'
 #' @slot values a named list: the arguments of the constructor.
+#' @return A parameter object, of the class that its constructor has. `show()` returns nothing, invisibly.
 #' @seealso [DagParam()], [HyperbolicParam()], [RotaryParam()], [cape_defaults()]
 #' @name CapeParam-class
 #' @aliases CapeParam-class DagParam-class HyperbolicParam-class RotaryParam-class
@@ -49,6 +50,8 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #'   `effective_threshold`, `n_removed_for_acyclicity`.
 #' @slot param the [DagParam()] that was used, or NULL.
 #' @slot seed the seed that was used, or NA.
+#' @return A `CapeDag`. `length()` is the number of features, `dim()` that number twice, `dimnames()` a list of
+#'   their names, twice; `show()` returns nothing, invisibly.
 #' @section Methods:
 #' `show()`, `summary()`, `length()` and `dim()` (numbers of features), `dimnames()`,
 #' `as(x, "igraph")` (edge attributes `weight`, the absolute weight, and `sign`),
@@ -98,6 +101,7 @@ setValidity("CapeDag", function(object) {
 #' @slot info a list: `converged`, `stopped_early` (on a plateau, before the last epoch), `n_clamped`,
 #'   `n_out_of_order` (edges whose cause is not nearer the origin than their effect) and, where negatives were drawn, `truncated_mass`, the part of the targets that they stand for.
 #' @slot param,seed the settings and the seed that were used.
+#' @return A `CapeEmbedding`. `show()` returns nothing, invisibly.
 #' @exportClass CapeEmbedding
 setClass("CapeEmbedding", representation(
     features = "character", hyperboloid = "matrix", poincare = "matrix", generality = "numeric",
@@ -116,9 +120,12 @@ setClass("CapeEmbedding", representation(
 #' @slot angles a matrix, features x d: the rotary angles.
 #' @slot rotary the [RotaryParam()] that was used.
 #' @slot rows rows of the input that the features are.
-#' @slot input a list: `n_features`, `n_cells` of the input, `n_empty` cells that counted for nothing, `assay`, `transformation`.
+#' @slot input a list: `n_features`, `n_cells` of the input, `n_empty` cells that counted for nothing,
+#'   `assay`, `transformation`.
 #' @slot seed the seed of the run.
 #' @slot versions versions of the package and the core, the core's build id and its BLAS kernel.
+#' @return A `CapeFit`. `length()` is the number of features, `dimnames()` a list of their names; `show()`
+#'   returns nothing, invisibly.
 #' @section Methods:
 #' `show()`, `summary()`, `length()` (number of features), `dimnames()`, `as(x, "igraph")`.
 #' @exportClass CapeFit

@@ -19,8 +19,24 @@ with_seed <- function(seed, code) {
     } else {
         assign(".Random.seed", old, globalenv())
     })
-    set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
+    assign(".Random.seed", c(10407L, seeded_state(seed)), globalenv()) # L'Ecuyer-CMRG, inversion, rejection
     code
+}
+
+# Six numbers of 31 bits, none of them 0. Steps of a linear congruential generator modulo 2^32 alone would keep it in
+# line how far apart two seeds are; that the upper half goes into the lower one ends that.
+seeded_state <- function(seed) {
+    state <- as.numeric(seed)
+    step <- function(state) {
+        state <- (69069 * state + 1) %% 2^32
+        upper <- state %/% 2^16
+        upper * 2^16 + bitwXor(upper, state %% 2^16)
+    }
+    for (i in 1:50) state <- step(state)
+    vapply(1:6, function(i) {
+        state <<- step(state)
+        max(1L, as.integer(state %/% 2))
+    }, 0L)
 }
 
 # NULL: as many as this process may use, by its affinity mask, OMP_NUM_THREADS and the cgroup's quota.
