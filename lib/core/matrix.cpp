@@ -20,7 +20,17 @@ void check_dense(const BasicMatrixView<T>& view, std::string_view name) {
                 std::string(name) + ": layout is " +
                     std::to_string(static_cast<std::int32_t>(view.layout)) +
                     "; use 0 (column-major) or 1 (row-major)");
-  if (size == 0) return;
+  if (size == 0) {
+    // No memory bounds the other side, which loops go over all the same.
+    constexpr std::int64_t most = std::int64_t{1} << 24;
+    if (std::max(view.rows, view.cols) > most)
+      throw Error(Status::invalid_argument,
+                  std::string(name) + " is " + std::to_string(view.rows) + " x " +
+                      std::to_string(view.cols) +
+                      "; the sides of a matrix without elements must be at most " +
+                      std::to_string(most));
+    return;
+  }
   if (view.data == nullptr)
     throw Error(Status::invalid_argument, std::string(name) + ": data is null but the matrix is " +
                                               std::to_string(view.rows) + " x " +

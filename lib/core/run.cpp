@@ -13,7 +13,9 @@ module;
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -66,6 +68,11 @@ Run::Run(std::uint64_t seed, int threads, ProgressFunction progress,
   if (threads < 1)
     throw Error(Status::invalid_argument,
                 "threads is " + std::to_string(threads) + "; it must be at least 1");
+  if (const char* name = simd::unknown_target())
+    throw Error(Status::invalid_argument,
+                "CAPE_SIMD_TARGET is \"" + std::string(name) +
+                    "\" in the environment, which is no set of instructions; unset it, or set it to "
+                    "the name of one, such as SSE2, AVX2 or AVX3");
   require_work_buffer();
 }
 
@@ -114,8 +121,17 @@ void Run::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& 
   const Loop guard;
   if (!arena_) // TBB warns of more threads than there are
     arena_ = std::make_unique<Arena>(std::min(threads_, tbb::info::default_concurrency()));
-  arena_->execute(
-      [&] { tbb::parallel_for(std::int64_t{0}, n, guarded_body, tbb::simple_partitioner{}); });
+  try {
+    arena_->execute(
+        [&] { tbb::parallel_for(std::int64_t{0}, n, guarded_body, tbb::simple_partitioner{}); });
+  } catch (const std::runtime_error& error) {
+    // What TBB says if the system has no thread for it: "pthread_create has failed: ...".
+    if (std::string_view(error.what()).starts_with("pthread_create"))
+      throw Error(Status::out_of_memory,
+                  "the system starts no more threads (" + std::string(error.what()) +
+                      "); run.threads is " + std::to_string(threads_) + ", and 1 needs none");
+    throw;
+  }
 }
 
 struct Journal::Book {

@@ -4,7 +4,7 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
+#include <iomanip>
 #include <limits>
 #include <memory>
 #include <new>
@@ -173,11 +173,7 @@ void keep_refined(const TestedGraph& tested, const std::vector<std::int64_t>& co
   dag.order.insert(dag.order.end(), dag.constant.begin(), dag.constant.end());
 }
 
-std::string number(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", v);
-  return text;
-}
+std::string number(double v) { return message(std::setprecision(3), v); }
 
 void warn(const DagOptions& options, std::int64_t rows, bool not_refined,
           const std::vector<std::int64_t>& exogenous, Dag& dag) {

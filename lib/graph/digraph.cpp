@@ -45,7 +45,10 @@ Digraph::Digraph(std::int64_t nodes, std::vector<Edge> edges)
                 "edge " + text(*twice) + " is given twice; give every ordered pair once");
   std::erase_if(edges_, [](const Edge& e) { return e.weight == 0; });
 
-  offsets_.assign(static_cast<std::size_t>(checked_size(nodes, 1, "the graph")) + 1, 0);
+  // Nothing is computed on a graph with less than a number for each of its nodes.
+  const std::int64_t size = checked_size(nodes, 1, "the graph");
+  check_memory(16 * static_cast<double>(size), message("a graph of ", nodes, " nodes"));
+  offsets_.assign(static_cast<std::size_t>(size) + 1, 0);
   for (const Edge& e : edges_) ++offsets_[static_cast<std::size_t>(e.from) + 1];
   for (std::size_t i = 1; i < offsets_.size(); ++i) offsets_[i] += offsets_[i - 1];
 }

@@ -102,9 +102,10 @@ void set_option(Options& options, std::string_view key, std::string_view value) 
     throw Error(
         Status::invalid_argument,
         std::string(key) + " is " + quoted(value) + "; it must be " +
-            (std::holds_alternative<Choice>(field.value)
-                 ? option_range(field)
-                 : "a " + std::string(option_type(field)) + " value in " + option_range(field)));
+            (std::holds_alternative<double*>(field.value)         ? "a number in "
+             : std::holds_alternative<std::int64_t*>(field.value) ? "an integer in "
+                                                                  : "") +
+            option_range(field));
   check_options({field});
   options = changed;
 }

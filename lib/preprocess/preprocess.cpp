@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -90,7 +91,7 @@ void check_counts(const SparseView& counts, Run& run) {
     throw Error(Status::invalid_argument,
                 "counts has " + std::to_string(bad) +
                     " value(s) that are negative or not finite; the first is " +
-                    std::to_string(first) + " at cell " + std::to_string(row + 1) + ", feature " +
+                    message(first) + " at cell " + std::to_string(row + 1) + ", feature " +
                     std::to_string(col + 1) + " (counted from 1)");
 }
 

@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -104,7 +105,7 @@ Matrix rotary_angles(const MatrixView& ball, double scale) {
     if (norm >= 1)
       throw Error(Status::invalid_argument,
                   "row " + std::to_string(i + 1) + " of ball (counted from 1) has the norm " +
-                      std::to_string(norm) + "; points of the Poincare ball have norms below 1");
+                      message(norm) + "; points of the Poincare ball have norms below 1");
   }
   return angles;
 }

@@ -212,6 +212,14 @@ namespace {
 }
 } // namespace
 
+const char* unknown_target() {
+  const char* name = std::getenv("CAPE_SIMD_TARGET");
+  if (name == nullptr || *name == '\0') return nullptr;
+  for (int bit = 0; bit < 63; ++bit)
+    if (std::strcmp(hwy::TargetName(std::int64_t{1} << bit), name) == 0) return nullptr;
+  return name;
+}
+
 const char* target() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
 void sigmoid(const double* x, double* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(SigmoidF64)(x, out, n);

@@ -1,7 +1,7 @@
 // Element-wise loops in the widest instructions that the CPU has, chosen at run time (Google
 // Highway). Plain C++, so that kernels can be compiled once per target; modules include it
 // textually. CAPE_SIMD_TARGET in the environment (e.g. "SSSE3", "AVX2") forces a target that this
-// build and CPU have; another name changes nothing. Results differ between targets by rounding.
+// build and CPU have; that of another changes nothing, and what is none is refused. Results differ between targets by rounding.
 #pragma once
 #include <cstdint>
 
@@ -9,6 +9,9 @@ namespace cape::simd {
 
 /// The name of the target in use, e.g. "AVX3".
 const char* target();
+
+/// What CAPE_SIMD_TARGET holds if it is not the name of any target; else null.
+const char* unknown_target();
 
 // All functions: out may be x; NaN gives NaN; an element's result does not depend on its place.
 

@@ -12,6 +12,8 @@ namespace {
 
 using Pair = std::pair<std::int64_t, std::int64_t>;
 
+constexpr std::int64_t most_nodes_by_pairs = std::int64_t{1} << 17; ///< half a minute of draws
+
 std::vector<Pair> erdos_renyi(std::int64_t nodes, double edges_per_node, Rng& rng) {
   const double probability = 2 * edges_per_node / static_cast<double>(nodes);
   std::vector<Pair> pairs;
@@ -91,6 +93,13 @@ Digraph simulate_dag(std::int64_t nodes, const GraphOptions& options, std::uint6
     throw Error(Status::invalid_argument,
                 message("simulate.edges_per_node is ", o.edges_per_node,
                         "; the Barabási-Albert model needs a whole number in [1, 1e9]"));
+
+  if (!preferential && nodes > most_nodes_by_pairs)
+    throw Error(Status::invalid_argument,
+                message("nodes is ", nodes, "; with the Erdős–Rényi model, which draws for every pair, "
+                        "it must be at most ", most_nodes_by_pairs));
+  check_memory(static_cast<double>(nodes) * (32 + 2 * o.edges_per_node * sizeof(Edge)),
+               message("a graph of ", nodes, " nodes"));
 
   Rng edge_rng(seed, {hash("simulate.edges")}), order_rng(seed, {hash("simulate.order")}),
       weight_rng(seed, {hash("simulate.weights")});
