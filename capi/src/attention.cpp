@@ -45,12 +45,13 @@ cape::AttentionInput<T> input(const cape_attention_shape* shape, const T* q, con
 // Attention needs no option but the threads and the seed, so that options may be null.
 template <class Body>
 cape_status attend(const cape_options* options, Body&& body) noexcept {
-  return guard([&] {
-    if (options == nullptr) {
+  if (options == nullptr)
+    return guard([&] {
       cape::Run run;
-      return body(run);
-    }
-    cape::Run run = make_run(object(options, "options"));
+      body(run);
+    });
+  return guard(options, [&](const cape_options& o) {
+    cape::Run run = make_run(o);
     body(run);
   });
 }

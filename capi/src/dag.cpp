@@ -90,11 +90,10 @@ namespace {
 template <class Learn>
 cape_status learn_rows(cape_dag** out, const cape_row_source* source, const cape_prior* prior,
                        const cape_options* options, Learn learn) noexcept {
-  return create(out, [&] {
+  return create(out, options, [&](const cape_options& o) {
     const auto given = read_struct(source, "source", cape_row_source{});
     required(given.read, "source.read");
     const cape_prior& p = object(prior, "prior");
-    const cape_options& o = object(options, "options");
     if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty())
       throw cape::Error(cape::Status::unsupported,
                         "prior has row weights, batches or perturbed values, which need the table "
@@ -173,10 +172,9 @@ void cape_dag_free(cape_dag* dag) { release(dag); }
 
 cape_status cape_dag_suggest_threshold(cape_threshold_suggestion* out, const cape_dag* dag,
                                        const cape_matrix_view* x, const cape_options* options) {
-  return guard([&] {
+  return guard(options, [&](const cape_options& o) {
     check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
     const cape_dag& given = object(dag, "dag");
-    const cape_options& o = object(options, "options");
     cape::Run run = make_run(o);
     write(out, suggest_threshold(view_of(x, "x"),
                                  given.learned ? unpruned_graph(given.dag) : given.dag.graph,

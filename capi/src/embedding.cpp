@@ -47,7 +47,7 @@ cape::MatrixView hyperboloid_view(const cape_matrix_view* m, std::string_view na
     if (!(p[0] > 0 && std::abs(norm + 1) <= tolerance * p[0] * p[0]))
       throw cape::Error(cape::Status::invalid_argument,
                         place(name, i) + " is not on the hyperboloid: <p,p> is " +
-                            std::to_string(norm) + " with p0 = " + std::to_string(p[0]) +
+                            cape::message(norm) + " with p0 = " + cape::message(p[0]) +
                             "; it must be -1 with p0 > 0");
   }
   return view;
@@ -56,12 +56,15 @@ cape::MatrixView hyperboloid_view(const cape_matrix_view* m, std::string_view na
 // A matrix whose rows are points of the open unit ball.
 cape::MatrixView ball_view(const cape_matrix_view* m, std::string_view name) {
   const cape::MatrixView view = finite_view(m, name);
+  if (view.cols < 1)
+    throw cape::Error(cape::Status::dim_mismatch,
+                      std::string(name) + " has 0 columns; points of the ball have at least 1");
   for (int64_t i = 0; i < view.rows; ++i) {
     double norm = 0;
     for (double e : row_of(view, i)) norm += e * e;
     if (!(norm < 1))
       throw cape::Error(cape::Status::invalid_argument,
-                        place(name, i) + " has the norm " + std::to_string(std::sqrt(norm)) +
+                        place(name, i) + " has the norm " + cape::message(std::sqrt(norm)) +
                             "; points of the ball have a norm below 1");
   }
   return view;
@@ -94,7 +97,7 @@ void check_tangents(const cape::MatrixView& points, const cape::MatrixView& vect
     if (!(std::abs(along) <= tolerance * p[0] * size))
       throw cape::Error(cape::Status::invalid_argument,
                         place(name, i) + " is not tangent at its point: <p,v> is " +
-                            std::to_string(along) +
+                            cape::message(along) +
                             "; it must be 0 (cape_lorentz_project_tangent makes it so)");
   }
 }
@@ -122,9 +125,8 @@ const cape::Embedding& embedding_of(const cape_embedding* embedding) {
 
 cape_status cape_embedding_fit(cape_embedding** out, const cape_dag* dag,
                                const cape_options* options) {
-  return create(out, [&] {
+  return create(out, options, [&](const cape_options& o) {
     const cape::Digraph& graph = object(dag, "dag").dag.graph;
-    const cape_options& o = object(options, "options");
     cape::Run run = make_run(o);
     return embed_dag(graph, o.values.embed, run);
   });
@@ -132,10 +134,9 @@ cape_status cape_embedding_fit(cape_embedding** out, const cape_dag* dag,
 
 cape_status cape_embedding_fit_from(cape_embedding** out, const cape_dag* dag,
                                     cape_checkpoint* checkpoint, const cape_options* options) {
-  return create(out, [&] {
+  return create(out, options, [&](const cape_options& o) {
     const cape::Digraph& graph = object(dag, "dag").dag.graph;
     cape::Checkpoint& state = object(checkpoint, "checkpoint").state.embedding;
-    const cape_options& o = object(options, "options");
     cape::Run run = make_run(o);
     return embed_dag(graph, o.values.embed, run, state);
   });

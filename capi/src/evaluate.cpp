@@ -28,17 +28,15 @@ std::span<const int64_t> labels_of(const int64_t* labels, int64_t n, std::string
 } // namespace
 
 cape_status cape_simulate_dag(cape_dag** out, int64_t n_nodes, const cape_options* options) {
-  return create(out, [&] {
-    const cape_options& o = object(options, "options");
+  return create(out, options, [&](const cape_options& o) {
     return simulate_dag(n_nodes, o.values.graph, seed(o));
   });
 }
 
 cape_status cape_simulate_data(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag,
                                const cape_options* options) {
-  return guard([&] {
+  return guard(options, [&](const cape_options& o) {
     const cape::Digraph& g = graph(dag, "dag");
-    const cape_options& o = object(options, "options");
     check_output(out, n_rows, n_cols, n_rows, g.size());
     copy_matrix(out, n_rows, n_cols, simulate_data(g, n_rows, o.values.data, seed(o)));
   });
@@ -47,11 +45,10 @@ cape_status cape_simulate_data(double* out, int64_t n_rows, int64_t n_cols, cons
 cape_status cape_simulate_counts(double* out, int64_t n_rows, int64_t n_cols,
                                  const cape_matrix_view* x, double mean, double dispersion,
                                  const cape_options* options) {
-  return guard([&] {
+  return guard(options, [&](const cape_options& o) {
     const cape::MatrixView table = view_of(x, "x");
     check_output(out, n_rows, n_cols, table.rows, table.cols);
-    const cape::SparseMatrix counts =
-        simulate_counts(table, mean, dispersion, seed(object(options, "options")));
+    const cape::SparseMatrix counts = simulate_counts(table, mean, dispersion, seed(o));
     std::fill_n(out, n_rows * n_cols, 0.0);
     for (int64_t i = 0; i < n_rows; ++i)
       for (int64_t e = counts.offsets[static_cast<std::size_t>(i)];

@@ -9,15 +9,20 @@ namespace cape::capi {
 namespace {
 
 // Of a fixed size: keeping a message needs no memory, and threads and unloading need no destructor.
-thread_local char last_error[4096] = "";
+thread_local ErrorText last_error;
 
-void keep(std::string_view message) noexcept {
-  const std::size_t length = std::min(message.size(), sizeof last_error - 1);
-  std::memcpy(last_error, message.data(), length);
-  last_error[length] = '\0';
-}
+void keep(std::string_view message) noexcept { copy_text(last_error, message); }
 
 } // namespace
+
+void copy_text(std::span<char> out, std::string_view text) noexcept {
+  if (out.empty()) return;
+  const std::size_t length = std::min(text.size(), out.size() - 1);
+  std::memcpy(out.data(), text.data(), length);
+  out[length] = '\0';
+}
+
+void forget_error() noexcept { last_error[0] = '\0'; }
 
 cape_status record_exception() noexcept {
   try {
@@ -46,13 +51,18 @@ void check_length(std::int64_t given, std::int64_t right, std::string_view name)
                                           "; it must be " + std::to_string(right));
 }
 
-void check_output(const double* out, std::int64_t n_rows, std::int64_t n_cols,
-                  std::int64_t right_rows, std::int64_t right_cols) {
+void check_sizes(std::int64_t n_rows, std::int64_t n_cols, std::int64_t right_rows,
+                 std::int64_t right_cols) {
   if (n_rows != right_rows || n_cols != right_cols)
     throw Error(Status::dim_mismatch, "out is " + std::to_string(n_rows) + " x " +
                                           std::to_string(n_cols) + "; it must be " +
                                           std::to_string(right_rows) + " x " +
                                           std::to_string(right_cols));
+}
+
+void check_output(const double* out, std::int64_t n_rows, std::int64_t n_cols,
+                  std::int64_t right_rows, std::int64_t right_cols) {
+  check_sizes(n_rows, n_cols, right_rows, right_cols);
   if (n_rows > 0 && n_cols > 0) required(out, "out");
 }
 
@@ -83,4 +93,4 @@ void check_struct_size(std::size_t given, std::size_t ours, std::string_view nam
 
 } // namespace cape::capi
 
-const char* cape_last_error(void) { return cape::capi::last_error; }
+const char* cape_last_error(void) { return cape::capi::last_error.data(); }

@@ -1,11 +1,13 @@
 // The guard around every entry point of the C interface, and the tests of its arguments.
 #pragma once
 #include "cape/cape.h"
+#include "internal/message.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +16,23 @@ import cape;
 
 namespace cape::capi {
 
+using ErrorText = std::array<char, 4096>;
+
+/// The text, or as much of it as there is room for, with a zero at its end.
+void copy_text(std::span<char> out, std::string_view text) noexcept;
+
 /// Keep the message of the exception in flight for cape_last_error() and return its status.
 cape_status record_exception() noexcept;
+
+/// cape_last_error() has nothing to say.
+void forget_error() noexcept;
 
 /// Run the body of an entry point; whatever it throws becomes a status.
 template <class Body>
 cape_status guard(Body&& body) noexcept {
   try {
     body();
+    forget_error(); // after the body: its callbacks may have made calls of their own
     return CAPE_OK;
   } catch (...) {
     return record_exception();
@@ -45,7 +56,11 @@ void clear(T*... out) {
 /// Throw Error(dim_mismatch) unless the length that the caller passes is the right one.
 void check_length(std::int64_t given, std::int64_t right, std::string_view name);
 
-/// The same for both dimensions of a matrix, and out not null if it has elements.
+/// The same for both dimensions of a matrix.
+void check_sizes(std::int64_t n_rows, std::int64_t n_cols, std::int64_t right_rows,
+                 std::int64_t right_cols);
+
+/// The same, and out not null if it has elements.
 void check_output(const double* out, std::int64_t n_rows, std::int64_t n_cols,
                   std::int64_t right_rows, std::int64_t right_cols);
 

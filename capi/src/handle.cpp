@@ -20,18 +20,23 @@ SparseView view_of(const cape_sparse_view* view, std::string_view name) {
   return out;
 }
 
+void check_cancelled(const Calls& calls) {
+  if (calls.cancelled) throw Error(Status::cancelled, "cancelled by cape_options_cancel()");
+}
+
 Run make_run(const cape_options& options) {
-  ProgressFunction progress;
-  if (options.progress != nullptr)
-    progress = [fn = options.progress, context = options.progress_context](const Progress& now) {
-      const std::string stage(now.stage);
-      const cape_progress report{
-          sizeof(cape_progress), stage.c_str(), now.step, now.total, now.loss, now.constraint};
-      return fn(&report, context) == 0;
-    };
+  const auto progress = [fn = options.progress, context = options.progress_context,
+                         calls = options.calls](const Progress& now) {
+    check_cancelled(*calls);
+    if (fn == nullptr) return true;
+    const std::string stage(now.stage);
+    const cape_progress report{
+        sizeof(cape_progress), stage.c_str(), now.step, now.total, now.loss, now.constraint};
+    return fn(&report, context) == 0;
+  };
   const RunOptions& run = options.values.run;
   return Run(static_cast<std::uint64_t>(run.seed), static_cast<int>(run.threads),
-             std::move(progress));
+             progress);
 }
 
 } // namespace cape::capi

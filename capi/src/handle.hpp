@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,10 +63,24 @@ inline std::string_view text(const char* value, std::string_view name) {
 
 } // namespace cape::capi
 
+namespace cape::capi {
+
+/// What the calls that take one options handle share: whether they are to stop, and why the last of
+/// them to end failed.
+struct Calls {
+  std::atomic<bool> cancelled = false;
+  static_assert(std::atomic<bool>::is_always_lock_free); // for signal handlers
+  std::mutex lock; ///< of the text
+  ErrorText error{};
+};
+
+} // namespace cape::capi
+
 struct cape_options : cape::capi::Tagged<0x6f70'7469'6f6e'7301> {
   cape::Options values;
   cape_progress_fn progress = nullptr;
   void* progress_context = nullptr;
+  std::shared_ptr<cape::capi::Calls> calls = std::make_shared<cape::capi::Calls>();
 };
 
 struct cape_prior : cape::capi::Tagged<0x7072'696f'7200'0001> {
@@ -110,17 +125,48 @@ struct cape_result : cape::capi::Tagged<0x7265'7375'6c74'0001> {
 
 namespace cape::capi {
 
-/// The context of a computation from the options "run." and the progress callback.
+/// The context of a computation from the options "run.", the progress callback and
+/// cape_options_cancel().
 Run make_run(const cape_options& options);
+
+/// Error(cancelled) after cape_options_cancel().
+void check_cancelled(const Calls& calls);
+
+/// Run the body of an entry point with a copy of the options, which the caller may change meanwhile;
+/// why it failed is kept for cape_options_error().
+template <class Body>
+cape_status guard(const cape_options* options, Body&& body) noexcept {
+  std::shared_ptr<Calls> calls;
+  const cape_status status = guard([&] {
+    const cape_options copy = object(options, "options");
+    calls = copy.calls;
+    check_cancelled(*calls);
+    body(copy);
+  });
+  if (calls) {
+    const std::lock_guard lock(calls->lock);
+    copy_text(calls->error, cape_last_error()); // "" after a success
+  }
+  return status;
+}
+
+/// Make an object with options: make(the copy of them).
+template <class T, class Make>
+cape_status create(T** out, const cape_options* options, Make&& make) noexcept {
+  clear(out);
+  return guard(options, [&](const cape_options& o) {
+    required(out, "out");
+    *out = new T(make(o));
+  });
+}
 
 /// An object made of a table with what is known of it: make(table, prior, options, run).
 template <class T, class Make>
 cape_status compute(T** out, const cape_matrix_view* x, const cape_prior* prior,
                     const cape_options* options, Make make) noexcept {
-  return create(out, [&] {
+  return create(out, options, [&](const cape_options& o) {
     const MatrixView table = view_of(x, "x");
     const cape_prior& p = object(prior, "prior");
-    const cape_options& o = object(options, "options");
     Run run = make_run(o);
     return make(table, p, o, run);
   });

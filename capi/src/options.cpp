@@ -87,7 +87,29 @@ cape_status cape_options_new(cape_options** out) {
 void cape_options_free(cape_options* options) { release(options); }
 
 cape_status cape_options_clone(cape_options** out, const cape_options* options) {
-  return create(out, [&] { return object(options, "options"); });
+  return create(out, [&] {
+    cape_options copy = object(options, "options");
+    copy.calls = std::make_shared<Calls>();
+    return copy;
+  });
+}
+
+// Nothing but the flag is touched, so that a signal handler may call it.
+void cape_options_cancel(cape_options* options, int cancel) {
+  if (options != nullptr && options->tag == cape_options::tag_value)
+    options->calls->cancelled = cancel != 0;
+}
+
+cape_status cape_options_error(char* out, int64_t capacity, const cape_options* options) {
+  return guard([&] {
+    if (capacity < 1)
+      throw cape::Error(cape::Status::dim_mismatch,
+                        cape::message("capacity is ", capacity, "; it must be at least 1"));
+    required(out, "out");
+    Calls& calls = *object(options, "options").calls;
+    const std::lock_guard lock(calls.lock);
+    copy_text({out, static_cast<std::size_t>(capacity)}, calls.error.data());
+  });
 }
 
 cape_status cape_options_set_f64(cape_options* options, const char* key, double value) {

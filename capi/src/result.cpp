@@ -1,5 +1,5 @@
 // The whole run.
-#include <cstdio>
+#include <cmath>
 #include <new>
 #include <string>
 
@@ -18,14 +18,12 @@ cape_status fit_table(cape_result** out, const cape_matrix_view* x, const cape_p
                    try {
                      return fit(table, p, o, run);
                    } catch (const std::bad_alloc&) {
-                     char need[160];
-                     std::snprintf(need, sizeof need,
-                                   "out of memory: a fit of %lld observations x %lld features "
-                                   "needs about %.1f MB",
-                                   static_cast<long long>(table.rows),
-                                   static_cast<long long>(table.cols),
-                                   estimate(table.rows, table.cols, o.values).bytes / 1e6);
-                     throw cape::Error(cape::Status::out_of_memory, need);
+                     const double bytes = estimate(table.rows, table.cols, o.values).bytes;
+                     throw cape::Error(cape::Status::out_of_memory,
+                                       cape::message("out of memory: a fit of ", table.rows,
+                                                     " observations x ", table.cols,
+                                                     " features needs about ",
+                                                     std::ceil(bytes / 1e5) / 10, " MB"));
                    }
                  });
 }
@@ -71,13 +69,39 @@ cape_status cape_result_angles(double* out, int64_t n_rows, int64_t n_cols,
   return guard([&] { copy_matrix(out, n_rows, n_cols, object(result, "result").angles); });
 }
 
+namespace {
+
+template <class T>
+cape_status angles_by_row(T* out, int64_t n_rows, int64_t n_cols, const cape_result* result) {
+  return guard([&] {
+    const cape::Matrix& angles = object(result, "result").angles;
+    check_sizes(n_rows, n_cols, angles.rows(), angles.cols());
+    if (angles.empty()) return;
+    required(out, "out");
+    for (int64_t i = 0; i < n_rows; ++i)
+      for (int64_t j = 0; j < n_cols; ++j) out[i * n_cols + j] = static_cast<T>(angles(i, j));
+  });
+}
+
+} // namespace
+
+cape_status cape_result_angles_by_row(double* out, int64_t n_rows, int64_t n_cols,
+                                      const cape_result* result) {
+  return angles_by_row(out, n_rows, n_cols, result);
+}
+
+cape_status cape_result_angles_by_row_f32(float* out, int64_t n_rows, int64_t n_cols,
+                                          const cape_result* result) {
+  return angles_by_row(out, n_rows, n_cols, result);
+}
+
 cape_status cape_estimate(double* bytes_out, double* seconds_out, int64_t n, int64_t m,
                           const cape_options* options) {
   clear(bytes_out, seconds_out);
-  return guard([&] {
+  return guard(options, [&](const cape_options& o) {
     required(bytes_out, "bytes_out");
     required(seconds_out, "seconds_out");
-    const cape::Estimate need = estimate(n, m, object(options, "options").values);
+    const cape::Estimate need = estimate(n, m, o.values);
     *bytes_out = need.bytes;
     *seconds_out = need.seconds;
   });

@@ -9,9 +9,8 @@ namespace {
 
 template <class View>
 cape_status preprocess(cape_table** out, const View* counts, const cape_options* options) noexcept {
-  return create(out, [&] {
+  return create(out, options, [&](const cape_options& o) {
     const auto table = view_of(counts, "counts");
-    const cape_options& o = object(options, "options");
     cape::Run run = make_run(o);
     return cape::preprocess(table, o.values.preprocess, run);
   });

@@ -109,12 +109,19 @@ cape_status cape_approximation_accuracy(double* out, double sd_m, double sd_n) {
 cape_status cape_average_bias(double* out, int64_t n_repeats, const cape_matrix_view* q,
                               const cape_matrix_view* k, const double* phi_m, const double* phi_n,
                               int64_t n_angles, double sd, int64_t n, const cape_options* options) {
-  return guard([&] {
+  return guard(options, [&](const cape_options& o) {
     const cape::MatrixView queries = view_of(q, "q"), keys = view_of(k, "k");
     const auto from = numbers(phi_m, n_angles, "phi_m"), to = numbers(phi_n, n_angles, "phi_n");
-    const auto seed = static_cast<std::uint64_t>(object(options, "options").values.run.seed);
+    if (cape::checked_size(n_repeats, 1, "n_repeats") > 0) required(out, "out");
+    constexpr int64_t most_pairs = int64_t{1} << 31;
+    if (n > most_pairs)
+      throw cape::Error(cape::Status::invalid_argument,
+                        cape::message("n is ", n, "; it must be at most ", most_pairs));
+    cape::Run run = make_run(o);
+    const auto seed = static_cast<std::uint64_t>(o.values.run.seed);
     std::vector<double> biases;
-    for (int64_t i = 0; i < cape::checked_size(n_repeats, 1, "n_repeats"); ++i) {
+    for (int64_t i = 0; i < n_repeats; ++i) {
+      run.report({"average_bias", i, n_repeats});
       cape::Rng rng(seed, {cape::hash("average_bias"), static_cast<std::uint64_t>(i)});
       biases.push_back(average_bias(queries, keys, from, to, sd, n, rng));
     }

@@ -433,6 +433,7 @@ static void huge_sizes(void) {
   cape_table* t;
   double bytes, seconds;
   cape_matrix_view v = CAPE_MATRIX_VIEW(NULL, 3000000000, 2);
+  const cape_matrix_view v2 = CAPE_MATRIX_VIEW(x, 1, 2);
   CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "data is null");
   CHECK_ERROR(cape_preprocess(&t, &v, options), CAPE_INVALID_ARGUMENT, "data is null");
   v.n_cols = v.ld = 3000000000;
@@ -448,10 +449,26 @@ static void huge_sizes(void) {
   CHECK_ERROR(cape_dag_from_edges(&d, 2, &node, &node, &weight, -1), CAPE_INVALID_ARGUMENT,
               "n_edges");
   CHECK_ERROR(cape_dag_from_edges(&d, INT64_MAX, NULL, NULL, NULL, 0), CAPE_INVALID_ARGUMENT, "2^57");
-#ifndef CAPE_SANITIZED /* sanitizers end the program instead of throwing bad_alloc */
-  CHECK_ERROR(cape_dag_from_edges(&d, INT64_C(1) << 56, NULL, NULL, NULL, 0), CAPE_OUT_OF_MEMORY,
+  CHECK_ERROR(cape_dag_from_edges(&d, INT64_C(1) << 40, NULL, NULL, NULL, 0), CAPE_OUT_OF_MEMORY,
               "memory");
-#endif
+  /* Refused at once: nothing loops over a side that no memory bounds. */
+  CHECK_ERROR(cape_simulate_dag(&d, INT64_C(1) << 40, options), CAPE_OUT_OF_MEMORY, "memory");
+  CHECK_OK(cape_options_set_str(options, "simulate.model", "erdos_renyi"));
+  CHECK_ERROR(cape_simulate_dag(&d, INT64_C(1) << 40, options), CAPE_INVALID_ARGUMENT, "Erd");
+  CHECK_OK(cape_options_set_str(options, "simulate.model", "barabasi_albert"));
+  const cape_matrix_view tall = CAPE_MATRIX_VIEW(NULL, INT64_C(1) << 40, 0);
+  const cape_matrix_view wide = CAPE_MATRIX_VIEW(NULL, 0, INT64_C(1) << 40);
+  const cape_matrix_view flat = CAPE_MATRIX_VIEW(NULL, 5, 0);
+  CHECK_ERROR(cape_poincare_to_lorentz(x, INT64_C(1) << 40, 1, &tall), CAPE_INVALID_ARGUMENT,
+              "without elements");
+  CHECK_ERROR(cape_poincare_to_lorentz(x, 5, 1, &flat), CAPE_DIM_MISMATCH, "0 columns");
+  CHECK_ERROR(cape_preprocess(&t, &tall, options), CAPE_INVALID_ARGUMENT, "without elements");
+  CHECK_ERROR(cape_rotate(x, 0, 0, &wide, &wide), CAPE_INVALID_ARGUMENT, "without elements");
+  CHECK_ERROR(cape_mean_square_product(x, &tall, &tall), CAPE_INVALID_ARGUMENT, "without elements");
+  CHECK_ERROR(cape_average_bias(x, 1, &tall, &tall, x, x, 0, 1, INT64_MAX, options),
+              CAPE_INVALID_ARGUMENT, "without elements");
+  CHECK_ERROR(cape_average_bias(x, 1, &v2, &v2, x, x, 1, 1, INT64_MAX, options),
+              CAPE_INVALID_ARGUMENT, "at most 2147483648");
   CHECK(d == NULL);
   const cape_attention_shape shape = CAPE_ATTENTION_SHAPE(INT64_MAX, 2, INT64_MAX, 1, 2);
   CHECK_STATUS(cape_attention(x, NULL, &shape, x, x, x, NULL, NULL, NULL, NULL),

@@ -14,14 +14,17 @@
  *    come through the first arguments; on failure handles are set to NULL and single numbers to 0, and
  *    buffers and structs are not touched (a cancelled cape_attention* alone leaves its buffers
  *    half-written). No exception and no longjmp crosses this interface.
- *  - cape_last_error() tells why the calling thread's last failing call failed: it names the argument,
- *    its value and what would be right. The text belongs to the library and stays valid until that
- *    thread's next failing call.
+ *  - cape_last_error() tells why the calling thread's last call failed: it names the argument, its value
+ *    and what would be right. It is "" after a call that succeeded, so that the text is never that of an
+ *    older call. It belongs to the library and stays valid until that thread's next call that returns a
+ *    status. Who waits for a call of another thread (a pool, an event loop) gives the call an options
+ *    handle of its own and asks cape_options_error(), on any thread.
  *  - Ownership can be read from the signature. A handle written through a `cape_x** out` is yours:
  *    free it with cape_x_free(), which accepts NULL. A handle written through a `const cape_x** out`
  *    is borrowed from the object that it came from. Buffers are always the caller's, and their
  *    dimensions are passed along: a wrong one is CAPE_DIM_MISMATCH, and nothing is written.
- *  - Inputs are read during the call and not kept.
+ *  - Inputs are read during the call and not kept. Options are copied at its start: what is set while it
+ *    runs is for the next.
  *  - Output matrices are column-major without gaps (element (i, j) at [j * n_rows + i]); inputs may be
  *    of either layout. Tables are observations (cells) x features (genes). A[m, n] is the weight of
  *    m -> n: the row is the cause. Node numbers count from 0.
@@ -31,6 +34,16 @@
  *  - Same seed, same library, same kernel of the CPU: same bits, for any number of threads. Between
  *    releases only statistical equality is promised.
  *  - Different threads may use different handles at once. One handle may be read by many threads.
+ *  - A call that takes options can be cancelled, by its progress callback or by cape_options_cancel() from
+ *    anywhere; every other one ends after a number of steps that its sizes bound.
+ *  - A callback (progress, source.read) may call any function here, a whole other fit too, except that it
+ *    must not free or change what the running call was given: tables, graphs, priors, checkpoints (their
+ *    size and save are fine). Options may be changed and even freed.
+ *  - Messages count rows, columns and nodes from 1, and say so; here they are numbers from 0.
+ *  - Floating-point exceptions must not be trapped: NaN and infinity are ordinary in between, so that
+ *    feenableexcept(FE_INVALID) ends a program in SIGFPE. Other modes (rounding, flushing to zero) are
+ *    safe, but give other results.
+ *  - Threads that the library starts stay, asleep, for the next call.
  *  - Life cycle: everything here is experimental until version 1.0; the SONAME changes with the ABI.
  */
 #ifndef CAPE_CAPE_H
@@ -65,7 +78,7 @@ typedef enum cape_status {
   CAPE_OUT_OF_MEMORY = 4,
   CAPE_NOT_CONVERGED = 5, /* the loss left the range of double; a usable result is CAPE_OK */
   CAPE_CANCELLED = 6,
-  CAPE_IO = 7,         /* reserved: nothing here reads or writes files yet */
+  CAPE_IO = 7,         /* source.read of a cape_row_source gave up */
   CAPE_BAD_FORMAT = 8, /* bytes that are not what they should be */
   CAPE_UNSUPPORTED = 9,
   CAPE_BAD_STATE = 10 /* not a handle of this type, or one already freed (best effort) */
@@ -73,20 +86,22 @@ typedef enum cape_status {
 
 /* "invalid_argument" and the like; "unknown" for other numbers. Never NULL. */
 CAPE_API const char* cape_status_name(int status);
-/* Why this thread's last failing call failed; "" if none has. Never NULL. */
+/* Why this thread's last call that returns a status failed; "" if it did not. Never NULL. */
 CAPE_API const char* cape_last_error(void);
 
 /* ------------------------------------------------------------------------------------- build */
 
 /* CAPE_ABI_VERSION of the library: compare it with the header's. */
 CAPE_API uint32_t cape_abi_version(void);
+/* "0.1.0" and the like. */
 CAPE_API const char* cape_version_string(void);
 /* A short id of the sources of the library. */
 CAPE_API const char* cape_build_id(void);
 /* Version, compiler, BLAS and its kernel, SIMD target, threads: one per line. */
 CAPE_API const char* cape_build_info(void);
-/* The kernel of the BLAS in use and the best that this CPU could run. */
+/* The kernel of the BLAS in use, such as "Haswell". */
 CAPE_API const char* cape_blas_kernel(void);
+/* The best kernel that this CPU could run. */
 CAPE_API const char* cape_blas_best_kernel(void);
 /* Compare GEMM on odd shapes with a plain loop: CAPE_INTERNAL and a message if they disagree. */
 CAPE_API cape_status cape_self_test(void);
@@ -127,22 +142,32 @@ typedef struct cape_sparse_view {
  * the library's only source of defaults, ranges and documentation. */
 typedef struct cape_options cape_options;
 
+/* New options, all at their defaults. */
 CAPE_API cape_status cape_options_new(cape_options** out);
+/* Free options; NULL is fine. A call that runs with them goes on. */
 CAPE_API void cape_options_free(cape_options* options);
+/* A copy, callback and ctx included; not cancelled, and without an error. */
 CAPE_API cape_status cape_options_clone(cape_options** out, const cape_options* options);
 
 /* Set an option. CAPE_INVALID_ARGUMENT for an unknown key, another type, or a value out of range; the
- * options are then unchanged. NaN (f64) and -1 (i64) mean "automatic" where the registry says so.
- * set_str takes the name of a choice; set_text takes the text form of any type. */
+ * options are then unchanged. NaN (f64) and -1 (i64) mean "automatic" where the registry says so. */
 CAPE_API cape_status cape_options_set_f64(cape_options* options, const char* key, double value);
+/* The same for an option of type "integer". */
 CAPE_API cape_status cape_options_set_i64(cape_options* options, const char* key, int64_t value);
+/* The same for an option of type "logical": 0 is false. */
 CAPE_API cape_status cape_options_set_bool(cape_options* options, const char* key, int value);
+/* The same for an option of type "choice", by the name of the choice. */
 CAPE_API cape_status cape_options_set_str(cape_options* options, const char* key, const char* value);
+/* The same for any type, from the text form: "0.05", "12", "true", "linear", "nan". Decimal points, whatever the
+ * locale. */
 CAPE_API cape_status cape_options_set_text(cape_options* options, const char* key, const char* value);
+/* The value of an option of type "double". */
 CAPE_API cape_status cape_options_get_f64(double* out, const cape_options* options, const char* key);
+/* The value of an option of type "integer". */
 CAPE_API cape_status cape_options_get_i64(int64_t* out, const cape_options* options, const char* key);
+/* The value of an option of type "logical": 0 or 1. */
 CAPE_API cape_status cape_options_get_bool(int* out, const cape_options* options, const char* key);
-/* The text belongs to the library and stays valid for ever. */
+/* The value of an option of type "choice", a text that belongs to the library and stays valid for ever. */
 CAPE_API cape_status cape_options_get_str(const char** out, const cape_options* options, const char* key);
 
 /* One entry of the registry. All texts belong to the library and stay valid for ever. */
@@ -155,7 +180,9 @@ typedef struct cape_option_desc {
   const char* doc;
   const char* source; /* the equation or section of the paper, or of docs/method.md */
 } cape_option_desc;
+/* How many options there are. */
 CAPE_API size_t cape_option_count(void);
+/* The option of that number, from 0. out->struct_size is set by the caller, the rest here. */
 CAPE_API cape_status cape_option_info(cape_option_desc* out, size_t index);
 
 /* Called on the thread that made the call and on no other, at most every 50 ms; return non-zero to
@@ -167,26 +194,43 @@ typedef struct cape_progress {
   double loss, constraint;
 } cape_progress;
 typedef int (*cape_progress_fn)(const cape_progress* progress, void* ctx);
+/* Have fn called with ctx during the calls that take these options; NULL: nobody. ctx is not touched. */
 CAPE_API cape_status cape_options_set_progress(cape_options* options, cape_progress_fn fn, void* ctx);
+/* Cancel, from any thread or a signal handler, the calls that run with these options, and all later ones at
+ * their start: they return CAPE_CANCELLED, within the time that a progress callback would have to wait. 0 lets
+ * later ones work again. Only an atomic flag is set; nothing happens for NULL. A call that is over before it
+ * looks is CAPE_OK. */
+CAPE_API void cape_options_cancel(cape_options* options, int cancel);
+/* Why the last to end of the calls that took these options (as options, not the functions cape_options_*) failed,
+ * "" if it did not or there was none; on whichever thread it ran. Cut to capacity - 1 characters and ended by a
+ * 0; 4096 always do. Calls that run at once need a handle each (cape_options_clone) to be told apart. */
+CAPE_API cape_status cape_options_error(char* out, int64_t capacity, const cape_options* options);
 
 /* ------------------------------------------------------------------------------- preprocessing */
 
 /* Kept cells x kept features, transformed ("preprocess." options; paper, supp_preprocess). */
 typedef struct cape_table cape_table;
 
+/* From counts, cells x features: not negative, finite. At least 2 cells and 2 features must be kept. */
 CAPE_API cape_status cape_preprocess(cape_table** out, const cape_matrix_view* counts,
                                      const cape_options* options);
+/* The same from a sparse matrix, to the bit. */
 CAPE_API cape_status cape_preprocess_sparse(cape_table** out, const cape_sparse_view* counts,
                                             const cape_options* options);
+/* Free a table; NULL is fine. */
 CAPE_API void cape_table_free(cape_table* table);
+/* Its kept cells (rows) and kept features (columns). */
 CAPE_API cape_status cape_table_size(int64_t* n_rows_out, int64_t* n_cols_out, const cape_table* table);
+/* Its values, n_rows x n_cols as cape_table_size() says. */
 CAPE_API cape_status cape_table_values(double* out, int64_t n_rows, int64_t n_cols, const cape_table* table);
-/* Which rows (columns) of the input were kept: n_rows (n_cols) numbers, rising. */
+/* Which rows of the input were kept: n_rows numbers, rising. */
 CAPE_API cape_status cape_table_rows(int64_t* out, int64_t n, const cape_table* table);
+/* Which columns of the input were kept: n_cols numbers, rising. */
 CAPE_API cape_status cape_table_cols(int64_t* out, int64_t n, const cape_table* table);
 
 /* The n columns with the largest variance, as rising numbers. */
 CAPE_API cape_status cape_most_variable(int64_t* out, int64_t n, const cape_matrix_view* x);
+/* The same of a sparse matrix. */
 CAPE_API cape_status cape_most_variable_sparse(int64_t* out, int64_t n, const cape_sparse_view* x);
 
 /* ------------------------------------------------------------- what is known before Step I */
@@ -196,16 +240,21 @@ CAPE_API cape_status cape_most_variable_sparse(int64_t* out, int64_t n, const ca
  * nothing. */
 typedef struct cape_prior cape_prior;
 
+/* A new one, which says nothing. */
 CAPE_API cape_status cape_prior_new(cape_prior** out);
+/* Free a prior; NULL is fine. */
 CAPE_API void cape_prior_free(cape_prior* prior);
-/* Edges that are in the graph whatever the data say (without a cycle), or never. Calls add up. */
+/* Edges that are in the graph whatever the data say; without a cycle. Calls add up. */
 CAPE_API cape_status cape_prior_require(cape_prior* prior, const int64_t* from, const int64_t* to, int64_t n);
+/* Edges that are never in the graph. Calls add up. */
 CAPE_API cape_status cape_prior_forbid(cape_prior* prior, const int64_t* from, const int64_t* to, int64_t n);
 /* The tier of every column: no edge runs from a later tier to an earlier one; negative: any tier. */
 CAPE_API cape_status cape_prior_tiers(cape_prior* prior, const int64_t* tier, int64_t n);
-/* Columns without causes; columns without effects; the only columns that have effects. */
+/* The columns without causes, in place of those of an earlier call. */
 CAPE_API cape_status cape_prior_roots(cape_prior* prior, const int64_t* column, int64_t n);
+/* The columns without effects, in place of those of an earlier call. */
 CAPE_API cape_status cape_prior_leaves(cape_prior* prior, const int64_t* column, int64_t n);
+/* The only columns that have effects, in place of those of an earlier call. */
 CAPE_API cape_status cape_prior_regulators(cape_prior* prior, const int64_t* column, int64_t n);
 /* Factors of dag.lambda for every edge (row: cause), finite and not negative. */
 CAPE_API cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_view* factor);
@@ -233,7 +282,9 @@ CAPE_API cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, c
  * too, leaves what it had. */
 typedef struct cape_checkpoint cape_checkpoint;
 
+/* An empty one. */
 CAPE_API cape_status cape_checkpoint_new(cape_checkpoint** out);
+/* Free a checkpoint; NULL is fine. Not while a fit keeps it up to date. */
 CAPE_API void cape_checkpoint_free(cape_checkpoint* checkpoint);
 /* Bytes of its form outside of memory, and the whole epochs that were done. Size and save may be called by
  * the progress callback of the fit that keeps the checkpoint up to date; free may not. */
@@ -287,11 +338,22 @@ CAPE_API cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_sou
                                               const cape_options* options);
 /* A graph that the caller brings: square, zero diagonal, finite; cycles are allowed, for Step II. */
 CAPE_API cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency);
+/* The same from n_edges edges: weights finite, no loops, no pair twice. Edges of weight 0 are none. */
 CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
                                          const int64_t* to, const double* weight, int64_t n_edges);
 /* The same fit cut at another threshold, without training again. */
 CAPE_API cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau);
+/* Free a graph; NULL is fine. One that is borrowed from a result is freed with that. */
 CAPE_API void cape_dag_free(cape_dag* dag);
+
+/* Bytes that cape_dag_save() will write. */
+CAPE_API cape_status cape_dag_save_size(int64_t* bytes_out, const cape_dag* dag);
+/* To bytes, all that the handle holds, in a form that does not depend on build or CPU: it may be kept in a file.
+ * CAPE_DIM_MISMATCH if they are more than capacity. */
+CAPE_API cape_status cape_dag_save(void* out, int64_t capacity, const cape_dag* dag);
+/* And back, to the bit; one that was learned counts as learned here. CAPE_BAD_FORMAT if the bytes are none, not
+ * all, or not as they were saved (they have a hash). */
+CAPE_API cape_status cape_dag_load(cape_dag** out, const void* bytes, int64_t n);
 
 /* A threshold, and what speaks for it. */
 typedef struct cape_threshold_suggestion {
@@ -324,6 +386,7 @@ typedef struct cape_dag_info {
   int32_t refined;
   int32_t acyclic;
 } cape_dag_info;
+/* Fill out, whose struct_size is set by the caller. */
 CAPE_API cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag);
 /* Sentences for the user; index < n_warnings. The text lives as long as the handle. */
 CAPE_API cape_status cape_dag_warning(const char** out, const cape_dag* dag, int64_t index);
@@ -331,16 +394,22 @@ CAPE_API cape_status cape_dag_warning(const char** out, const cape_dag* dag, int
 /* Edges sorted by (from, to), weights signed: capacity >= n_edges. */
 CAPE_API cape_status cape_dag_edges(int64_t* from_out, int64_t* to_out, double* weight_out,
                                     int64_t capacity, const cape_dag* dag);
-/* n_nodes x n_nodes each: the pruned adjacency (signed); the weights before pruning; signs; the
- * refinement's t statistics (CAPE_BAD_STATE if not refined). */
+/* The adjacency, n_nodes x n_nodes: the signed weights of the edges of the graph. */
 CAPE_API cape_status cape_dag_adjacency(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+/* The weights before pruning, n_nodes x n_nodes. CAPE_BAD_STATE for a graph that was not learned here. */
 CAPE_API cape_status cape_dag_weights(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+/* -1 or 1, the direction in which the effect moves with the cause, or 0; n_nodes x n_nodes. CAPE_BAD_STATE
+ * for a graph that was not learned here. */
 CAPE_API cape_status cape_dag_sign(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
+/* t statistics of the refinement, 0 where nothing was tested; n_nodes x n_nodes. CAPE_BAD_STATE if it was not
+ * refined. */
 CAPE_API cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
-/* The last three without n_nodes^2 numbers: a CAPE_COL_MAJOR view of what is not zero, which lives as
+/* cape_dag_weights() without n_nodes^2 numbers: a CAPE_COL_MAJOR view of what is not zero, which lives as
  * long as the handle. out->struct_size is set by the caller, the rest here. */
 CAPE_API cape_status cape_dag_weights_view(cape_sparse_view* out, const cape_dag* dag);
+/* The same for cape_dag_sign(). */
 CAPE_API cape_status cape_dag_sign_view(cape_sparse_view* out, const cape_dag* dag);
+/* The same for cape_dag_statistic(). */
 CAPE_API cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag);
 /* Causes before effects; CAPE_BAD_STATE if there is a cycle. n = n_nodes. */
 CAPE_API cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag);
@@ -348,6 +417,7 @@ CAPE_API cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag
 CAPE_API cape_status cape_dag_history(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag);
 /* What was subtracted from, and then divided into, each column before learning: n_nodes each. */
 CAPE_API cape_status cape_dag_scaling(double* center_out, double* scale_out, int64_t n, const cape_dag* dag);
+/* The columns without variance, rising; n = n_constant. */
 CAPE_API cape_status cape_dag_constant(int64_t* out, int64_t n, const cape_dag* dag);
 
 /* h(A) >= 0, 0 for an acyclic A, n_rows = n_cols; constraint is "expm" or "logdet"; gradient_out (the size of a)
@@ -374,6 +444,7 @@ CAPE_API cape_status cape_embedding_fit(cape_embedding** out, const cape_dag* da
  * library, or of another kernel of the CPU. */
 CAPE_API cape_status cape_embedding_fit_from(cape_embedding** out, const cape_dag* dag, cape_checkpoint* checkpoint,
                                              const cape_options* options);
+/* Free an embedding; NULL is fine. One that is borrowed from a result is freed with that. */
 CAPE_API void cape_embedding_free(cape_embedding* embedding);
 typedef struct cape_embedding_info {
   size_t struct_size;
@@ -386,36 +457,55 @@ typedef struct cape_embedding_info {
   int64_t n_out_of_order; /* edges whose cause is not nearer the origin than their effect */
   int64_t n_warnings;
 } cape_embedding_info;
+/* Fill out, whose struct_size is set by the caller. */
 CAPE_API cape_status cape_embedding_describe(cape_embedding_info* out, const cape_embedding* embedding);
 /* Sentences for the user; index < n_warnings. The text lives as long as the handle. */
 CAPE_API cape_status cape_embedding_warning(const char** out, const cape_embedding* embedding, int64_t index);
-/* n_nodes x (d + 1), n_nodes x d, and three vectors of n_nodes (each may be NULL). A node without edges
- * has no place in the causal order: it is at the origin (radius 0, generality 1). */
+/* The points on the hyperboloid, n_nodes x (d + 1), the time-like coordinate first. */
 CAPE_API cape_status cape_embedding_hyperboloid(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
+/* The points in the ball, n_nodes x d. */
 CAPE_API cape_status cape_embedding_poincare(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
+/* Generality 1 - |e|, hyperbolic distance to the origin and PageRank, n_nodes each; each may be NULL. A node
+ * without edges has no place in the causal order: it is at the origin (radius 0, generality 1). */
 CAPE_API cape_status cape_embedding_nodes(double* generality_out, double* radius_out, double* pagerank_out,
                                           int64_t n, const cape_embedding* embedding);
+/* Saving and loading, as for a graph: see cape_dag_save(). Bytes that cape_embedding_save() will write. */
+CAPE_API cape_status cape_embedding_save_size(int64_t* bytes_out, const cape_embedding* embedding);
+/* To bytes, all that the handle holds. */
+CAPE_API cape_status cape_embedding_save(void* out, int64_t capacity, const cape_embedding* embedding);
+/* And back, to the bit. */
+CAPE_API cape_status cape_embedding_load(cape_embedding** out, const void* bytes, int64_t n);
 /* n_epochs x 5: epoch, loss, contrastive, ranking, generality. */
 CAPE_API cape_status cape_embedding_history(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding);
 
 /* Hyperbolic geometry on rows: points are rows, n x (d + 1) on the hyperboloid, at most 350 from the origin, n x d in
- * the ball.
- * Binary functions work row by row on equal shapes; distances give all pairs (n_rows(a) x n_rows(b)). */
+ * the ball. Functions of two or three matrices work row by row on equal shapes; CAPE_INVALID_ARGUMENT names the row that
+ * is no point, or not tangent at its point. */
+
+/* Distances of all pairs of points of the hyperboloid: n_rows(a) x n_rows(b). */
 CAPE_API cape_status cape_lorentz_distances(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* a, const cape_matrix_view* b);
+/* The point that the geodesic from p with the tangent v reaches: n x (d + 1). */
 CAPE_API cape_status cape_lorentz_exp(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* v);
+/* The tangent at p that leads to q: n x (d + 1), the inverse of cape_lorentz_exp(). */
 CAPE_API cape_status cape_lorentz_log(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* q);
+/* The part of u that is tangent at p: n x (d + 1). u is any finite matrix of that shape. */
 CAPE_API cape_status cape_lorentz_project_tangent(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* u);
+/* The tangent v at p, carried along the geodesic to q: n x (d + 1). */
 CAPE_API cape_status cape_lorentz_transport(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p, const cape_matrix_view* q, const cape_matrix_view* v);
+/* The same points in the ball: n x d. */
 CAPE_API cape_status cape_lorentz_to_poincare(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* p);
+/* The same points on the hyperboloid: n x (d + 1). e: n x d, d at least 1, norms below 1. */
 CAPE_API cape_status cape_poincare_to_lorentz(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* e);
+/* Distances of all pairs of points of the ball: n_rows(a) x n_rows(b). */
 CAPE_API cape_status cape_poincare_distances(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* a, const cape_matrix_view* b);
 
 /* -------------------------------------------------------------- Step III: rotary encoding */
 
-/* phi = scale * e: n_nodes x d. */
+/* phi = scale * e, in radians: n_nodes x d; scale is positive and finite. */
 CAPE_API cape_status cape_rotary_angles(double* out, int64_t n_rows, int64_t n_cols, const cape_embedding* embedding, double scale);
-/* R(phi) v, and its inverse, for every row: v L x D, angles L x D/2; pairs are interleaved. */
+/* R(phi) v for every row: v L x D, angles L x D/2, in radians; pairs of coordinates are interleaved. */
 CAPE_API cape_status cape_rotate(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* v, const cape_matrix_view* angles);
+/* R(-phi) v, the inverse. */
 CAPE_API cape_status cape_rotate_back(double* out, int64_t n_rows, int64_t n_cols, const cape_matrix_view* v, const cape_matrix_view* angles);
 /* Gradient of sum(d_rotated * R(phi) v) with respect to the angles, n_rows x n_cols as they are; that of v
  * is R(phi)' d_rotated, cape_rotate_back of it. */
@@ -492,6 +582,7 @@ CAPE_API cape_status cape_attention(double* out, double* lse_out, const cape_att
                                     const double* q, const double* k, const double* v,
                                     const double* q_angles, const double* k_angles,
                                     const uint8_t* key_mask, const cape_options* options);
+/* The same in float. */
 CAPE_API cape_status cape_attention_f32(float* out, float* lse_out, const cape_attention_shape* shape,
                                         const float* q, const float* k, const float* v,
                                         const float* q_angles, const float* k_angles,
@@ -504,6 +595,7 @@ CAPE_API cape_status cape_attention_backward(double* dq, double* dk, double* dv,
                                              const double* v, const double* q_angles, const double* k_angles,
                                              const uint8_t* key_mask, const double* out, const double* lse,
                                              const double* d_out, const cape_options* options);
+/* The same in float. */
 CAPE_API cape_status cape_attention_backward_f32(float* dq, float* dk, float* dv, float* dq_angles, float* dk_angles,
                                                  const cape_attention_shape* shape, const float* q, const float* k,
                                                  const float* v, const float* q_angles, const float* k_angles,
@@ -518,6 +610,7 @@ CAPE_API cape_status cape_attention_scores(double* out, const cape_attention_sha
  * In float about half. */
 CAPE_API cape_status cape_attention_workspace(double* forward_out, double* backward_out,
                                               const cape_attention_shape* shape, const cape_options* options);
+/* The same in float: about half. */
 CAPE_API cape_status cape_attention_workspace_f32(double* forward_out, double* backward_out,
                                                   const cape_attention_shape* shape, const cape_options* options);
 
@@ -530,6 +623,7 @@ CAPE_API cape_status cape_linear_attention(double* out, const cape_attention_sha
                                            uint64_t draw, const double* q, const double* k, const double* v,
                                            const double* q_angles, const double* k_angles,
                                            const uint8_t* key_mask, const cape_options* options);
+/* The same in float. */
 CAPE_API cape_status cape_linear_attention_f32(float* out, const cape_attention_shape* shape, int64_t n_features,
                                                uint64_t draw, const float* q, const float* k, const float* v,
                                                const float* q_angles, const float* k_angles,
@@ -541,6 +635,7 @@ CAPE_API cape_status cape_linear_attention_backward(double* dq, double* dk, doub
                                                     const double* k, const double* v, const double* q_angles,
                                                     const double* k_angles, const uint8_t* key_mask,
                                                     const double* d_out, const cape_options* options);
+/* The same in float. */
 CAPE_API cape_status cape_linear_attention_backward_f32(float* dq, float* dk, float* dv, float* dq_angles,
                                                         float* dk_angles, const cape_attention_shape* shape,
                                                         int64_t n_features, uint64_t draw, const float* q,
@@ -560,11 +655,25 @@ CAPE_API cape_status cape_fit_with(cape_result** out, const cape_matrix_view* x,
 /* The same from a checkpoint on, in Step I or Step II: see cape_dag_learn_from and cape_embedding_fit_from. */
 CAPE_API cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
                                    cape_checkpoint* checkpoint, const cape_options* options);
+/* Free a result and what was borrowed from it; NULL is fine. */
 CAPE_API void cape_result_free(cape_result* result);
+/* Its graph, borrowed. */
 CAPE_API cape_status cape_result_dag(const cape_dag** out, const cape_result* result);
+/* Its embedding, borrowed. */
 CAPE_API cape_status cape_result_embedding(const cape_embedding** out, const cape_result* result);
-/* n_nodes x d. */
+/* Its angles in radians, n_nodes x d, column by column. */
 CAPE_API cape_status cape_result_angles(double* out, int64_t n_rows, int64_t n_cols, const cape_result* result);
+/* The same row by row, as cape_attention() takes angles: node i's are out[i * d ...]. */
+CAPE_API cape_status cape_result_angles_by_row(double* out, int64_t n_rows, int64_t n_cols, const cape_result* result);
+/* The same in float, as cape_attention_f32() takes them. */
+CAPE_API cape_status cape_result_angles_by_row_f32(float* out, int64_t n_rows, int64_t n_cols,
+                                                   const cape_result* result);
+/* Saving and loading, as for a graph: see cape_dag_save(). Bytes that cape_result_save() will write. */
+CAPE_API cape_status cape_result_save_size(int64_t* bytes_out, const cape_result* result);
+/* To bytes, all that a result holds. */
+CAPE_API cape_status cape_result_save(void* out, int64_t capacity, const cape_result* result);
+/* And back, a result like that of a fit. */
+CAPE_API cape_status cape_result_load(cape_result** out, const void* bytes, int64_t n);
 
 /* What cape_fit will need for n observations x m features: bytes of memory, and seconds on one thread
  * of a present CPU (rough, from the flop counts). */
@@ -585,6 +694,7 @@ typedef struct cape_graph_metrics {
   int64_t true_edges, estimated_edges, correct, reversed, missing, extra, shd;
   double tpr, fdr, fpr, precision, recall, f1;
 } cape_graph_metrics;
+/* Fill out, whose struct_size is set by the caller, for two graphs on as many nodes; signs do not count. */
 CAPE_API cape_status cape_compare_graphs(cape_graph_metrics* out, const cape_dag* estimated, const cape_dag* truth);
 /* scores: n_nodes x n_nodes, larger = more likely m -> n. */
 CAPE_API cape_status cape_compare_scores(double* auprc_out, double* auroc_out, const cape_matrix_view* scores, const cape_dag* truth);
@@ -595,7 +705,9 @@ CAPE_API cape_status cape_compare_scores(double* auprc_out, double* auroc_out, c
 CAPE_API cape_status cape_compare_embedding(double* distance_out, double* strength_out, double* parents_closer_out,
                                             double* specificity_out, double* precision_out, const cape_dag* graph,
                                             const cape_matrix_view* distances, const double* radius, int64_t n);
+/* Adjusted Rand index and normalised mutual information of two labellings of n things. Outputs must not be NULL. */
 CAPE_API cape_status cape_compare_labels(double* ari_out, double* nmi_out, const int64_t* a, const int64_t* b, int64_t n);
+/* The mean silhouette of the rows of x, n of them, by labels; at least 2 clusters. */
 CAPE_API cape_status cape_silhouette(double* out, const cape_matrix_view* x, const int64_t* labels, int64_t n);
 
 #ifdef __cplusplus

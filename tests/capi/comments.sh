@@ -1,0 +1,18 @@
+#!/bin/sh
+# Every function of the header has a comment of its own, directly above it.
+# Usage: comments.sh HEADER
+set -eu
+awk '
+  /^CAPE_API/ {
+    n_functions++
+    if (!commented) {
+      match($0, /cape_[a-z0-9_]*\(/)
+      print FILENAME ":" FNR ": " substr($0, RSTART, RLENGTH - 1) " has no comment of its own"
+      n_bad++
+    }
+  }
+  { commented = /\*\/$/ }
+  END {
+    printf "%d functions, %d without a comment\n", n_functions, n_bad
+    exit n_bad > 0 || n_functions == 0
+  }' "$1"
