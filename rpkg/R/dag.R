@@ -1,5 +1,9 @@
 #' Step I: learn a causal graph
 #'
+#' Samples should be many times as many as features. With 100 samples of 100 genes (DREAM4's multifactorial
+#' sets) absolute correlation ranks the pairs better: its area under the precision-recall curve is .11 to .18,
+#' that of Step I .02 to .06 with the defaults and .04 to .08 with `standardize = TRUE`.
+#'
 #' @inheritParams cape_fit
 #' @param param a [DagParam()].
 #' @param ... further arguments: `assay.type`, `subset.row`, `num.threads`, `verbose`, `knowledge`, `batch`,
