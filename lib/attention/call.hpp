@@ -237,7 +237,9 @@ void check_scored_values(const AttentionInput<T>& in) {
   // Twice for the rotation, twice for the difference of two scores, twice for powers of 2.
   const double reach = 8.0 * static_cast<double>(in.head_dim) *
                        std::fabs(static_cast<double>(scale_of(in))) * q * std::max(k, 1.0);
-  if (!(reach <= static_cast<double>(std::numeric_limits<T>::max())))
+  constexpr auto most = static_cast<double>(std::numeric_limits<T>::max());
+  // What is turned may be twice as large before a small scale makes it smaller.
+  if (!(reach <= most) || (has_angles(in) && std::max(q, k) > most / 2))
     throw Error(Status::invalid_argument, message("the largest magnitudes, ", q, " in q and ", k,
                                                   " in k, are too large: scores could overflow"));
 }

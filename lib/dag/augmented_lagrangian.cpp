@@ -383,10 +383,14 @@ std::int64_t Pace::next_renewal(std::int64_t step) const {
 }
 
 std::int64_t Pace::renewals() const {
-  std::int64_t count = 0;
-  for (std::int64_t step = 0; step < steps; step = next_renewal(step)) ++count;
-  for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) count += ends_with_h(epoch);
-  return count;
+  // In a time that does not grow with the steps: they come to regular intervals soon.
+  std::int64_t count = 0, step = 0;
+  for (; step < steps && next_renewal(step) - step < constraint_interval;
+       step = next_renewal(step))
+    ++count;
+  if (step < steps) count += ceiling(steps - step, constraint_interval);
+  return count + (4 * constraint_interval <= steps_per_epoch ? epochs
+                                                             : ceiling(epochs, update_interval));
 }
 
 template <class T>

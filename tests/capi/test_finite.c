@@ -228,16 +228,64 @@ static void tables(void) {
   LOOK(cape_compare_labels(out, out2, labels, labels, n),
        all_finite(out, 1) && all_finite(out2, 1));
   cape_options* options = quick_options();
+  LOOK(cape_most_variable(labels, 1, &x), labels[0] >= 0 && labels[0] < m);
+  for (int64_t i = 0; i < n * m; ++i) b[i] = fabs(a[i]);
+  const cape_matrix_view counts = view(b, n, m);
+  CHECK_OK(cape_options_set_i64(options, "preprocess.min_features", 1));
+  CHECK_OK(cape_options_set_i64(options, "preprocess.min_cells", 1));
+  CHECK_OK(cape_options_set_bool(options, "preprocess.log1p", bits() % 2));
+  if (bits() % 4 == 0) cape_options_set_f64(options, "preprocess.target_sum", fabs(extreme()));
+  cape_table* table = NULL;
+  const cape_status made = cape_preprocess(&table, &counts, options);
+  LOOK(made, table != NULL);
+  if (made == CAPE_OK) {
+    int64_t rows = 0, cols = 0;
+    CHECK_OK(cape_table_size(&rows, &cols, table));
+    LOOK(cape_table_values(out, rows, cols, table), all_finite(out, rows * cols));
+  }
+  cape_table_free(table);
   LOOK(cape_simulate_counts(out, n, m, &x, fabs(extreme()), fabs(extreme()), options),
        all_finite(out, n * m));
   LOOK(cape_estimate(out, out2, (int64_t)bits() << bits() % 32, (int64_t)bits(), options),
        all_finite(out, 1) && all_finite(out2, 1));
+  /* More rows never take less; the largest have a table that no machine holds. */
+  if (bits() % 2) CHECK_OK(cape_options_set_str(options, "dag.refine", "always"));
+  CHECK_OK(cape_options_set_i64(options, "dag.batch_size", bits() % 2 ? 1000000000 : 1));
+  const int64_t columns = 2 + (int64_t)(bits() % 1000);
+  double seconds = 0, memory = 0;
+  for (int power = 4; power < 48; power += 4) {
+    CHECK_OK(cape_estimate(out, out2, (int64_t)1 << power, columns, options));
+    CHECK(out[0] >= 0.99 * memory && out2[0] >= 0.1 * seconds && isfinite(out2[0]));
+    memory = out[0], seconds = out2[0];
+  }
   cape_options_free(options);
+}
+
+/* What may be known of n rows and m columns, of any size. */
+static void know(cape_prior* prior, int64_t n, int64_t m) {
+  double weight[16], pull = extreme();
+  int64_t batch[16], cause = 0, effect = 1;
+  for (int64_t i = 0; i < n; ++i) {
+    weight[i] = bits() % 3 ? 1 : fabs(extreme());
+    batch[i] = i % 2;
+  }
+  if (bits() % 2) CHECK_OK(cape_prior_row_weights(prior, weight, n));
+  if (bits() % 2) CHECK_OK(cape_prior_batches(prior, batch, n));
+  if (bits() % 2)
+    for (int64_t i = bits() % 3 ? n / 2 : 0; i < n; ++i)
+      CHECK_OK(cape_prior_perturb(prior, &i, &effect, 1));
+  if (bits() % 3 == 0) CHECK_OK(cape_prior_start(prior, &cause, &effect, &pull, 1));
+  if (bits() % 3 == 0) {
+    static double factor[16];
+    for (int64_t i = 0; i < m * m; ++i) factor[i] = fabs(extreme());
+    const cape_matrix_view penalty = view(factor, m, m);
+    CHECK_OK(cape_prior_penalty(prior, &penalty));
+  }
 }
 
 /* Fits of tables of any values: what comes out, the course of the training included. */
 static void fits(void) {
-  const int64_t n = 6 + (int64_t)(bits() % 10), m = 2 + (int64_t)(bits() % 3);
+  const int64_t n = 8 + (int64_t)(bits() % 8), m = 2 + (int64_t)(bits() % 3);
   static double x[64], weights[16], history[256];
   for (int64_t i = 0; i < n * m; ++i)
     x[i] = bits() % 12 ? ((double)(bits() % 2001) - 1000) / 1000 : extreme();
@@ -250,8 +298,21 @@ static void fits(void) {
   if (bits() % 2) CHECK_OK(cape_options_set_str(options, "dag.refine", "always"));
   if (bits() % 2) CHECK_OK(cape_options_set_bool(options, "dag.standardize", 1));
   if (bits() % 2) CHECK_OK(cape_options_set_f64(options, "dag.threshold", 0));
+  if (bits() % 4 == 0) CHECK_OK(cape_options_set_str(options, "dag.constraint", "logdet"));
+  if (bits() % 4 == 0) CHECK_OK(cape_options_set_f64(options, "dag.learning_rate", 1));
+  if (bits() % 4 == 0) CHECK_OK(cape_options_set_i64(options, "dag.candidates", 1));
+  if (bits() % 4 == 0) CHECK_OK(cape_options_set_i64(options, "dag.rank", 1));
+  if (bits() % 4 == 0) {
+    CHECK_OK(cape_options_set_str(options, "dag.missing", "mask"));
+    for (int64_t i = 0; i < n * m; ++i)
+      if (bits() % 8 == 0) x[i] = NAN;
+  }
+  cape_prior* prior = NULL;
+  CHECK_OK(cape_prior_new(&prior));
+  if (bits() % 2) know(prior, n, m);
   cape_result* result = NULL;
-  const cape_status status = cape_fit(&result, &table, options);
+  const cape_status status = cape_fit_with(&result, &table, prior, options);
+  cape_prior_free(prior);
   LOOK(status, result != NULL);
   if (status == CAPE_OK) {
     const cape_dag* dag = NULL;
@@ -260,6 +321,12 @@ static void fits(void) {
     CHECK_OK(cape_result_embedding(&embedding, result));
     cape_dag_info info = {.struct_size = sizeof info};
     CHECK_OK(cape_dag_describe(&info, dag));
+    cape_threshold_suggestion suggestion = {.struct_size = sizeof suggestion};
+    LOOK(cape_dag_suggest_threshold(&suggestion, dag, &table, options),
+         isfinite(suggestion.threshold));
+    cape_dag* pruned = NULL;
+    LOOK(cape_dag_prune(&pruned, dag, fabs(extreme())), pruned != NULL);
+    cape_dag_free(pruned);
     LOOK(cape_dag_weights(weights, m, m, dag), all_finite(weights, m * m));
     LOOK(cape_dag_adjacency(weights, m, m, dag), all_finite(weights, m * m));
     LOOK(cape_dag_scaling(out, out2, m, dag), all_finite(out, m) && all_finite(out2, m));
