@@ -29,17 +29,17 @@ constexpr float ridge = 1e-3f;               ///< on regressors of length 1
 // Columns of mean 0 and length 1: x itself, or its distance from the mean.
 arma::fmat unit_columns(const MatrixView& x, bool distances, Run& run) {
   const std::int64_t n = screened_rows(x.rows, x.cols);
-  arma::fmat out(static_cast<arma::uword>(n), static_cast<arma::uword>(x.cols));
+  arma::fmat out(static_cast<arma::uword>(n), static_cast<arma::uword>(x.cols), arma::fill::zeros);
   run.parallel_for(x.cols, [&](std::int64_t j) {
     std::vector<double> v(static_cast<std::size_t>(n));
-    double largest = 0;
+    Range range;
     for (std::int64_t r = 0; r < n; ++r) {
       v[static_cast<std::size_t>(r)] = x(r * x.rows / n, j);
-      largest = std::max(largest, std::fabs(v[static_cast<std::size_t>(r)]));
+      range.add(v[static_cast<std::size_t>(r)]);
     }
+    if (range.constant()) return; // its column stays 0
     // By a power of 2, which changes no bit of the result: no square overflows or vanishes.
-    if (largest > 0)
-      for (double& value : v) value = std::scalbn(value, -std::ilogb(largest));
+    for (double& value : v) value = std::scalbn(value, -std::ilogb(range.size()));
     const auto center = [&v] {
       const double mean = std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
       for (double& value : v) value -= mean;

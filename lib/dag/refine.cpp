@@ -601,6 +601,14 @@ void check_observations(const MatrixView& x, const DagOptions& options) {
     throw Error(Status::invalid_argument, "x is " + std::to_string(x.rows) + " x " +
                                               std::to_string(x.cols) +
                                               "; it must have at least 10 rows and 1 column");
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    sem::Range range;
+    for (std::int64_t i = 0; i < x.rows; ++i) range.add(x(i, j));
+    if (range.constant())
+      throw Error(Status::invalid_argument,
+                  message("x: column ", j + 1, " (counted from 1) does not vary, but for rounding; "
+                          "leave it out"));
+  }
   DagOptions copy = options;
   check_options(fields(copy));
 }

@@ -69,9 +69,14 @@ BOOST_AUTO_TEST_CASE(see_monotone_and_even_effects) {
     x(r, 30) += x(r, 4) * x(r, 4);
   }
   Run run;
-  const auto causes = cape::candidate_causes(x, 1, run);
+  auto causes = cape::candidate_causes(x, 1, run);
   BOOST_TEST(causes(0, 20) == 3);
   BOOST_TEST(causes(0, 30) == 4);
+  for (std::int64_t r = 0; r < x.rows(); ++r) // of the rounding of a constant nothing is a cause
+    x(r, 3) = 1e9 / 7 * (x(r, 20) > 0 ? 1 : 1 + 0x1p-52);
+  BOOST_TEST(cape::candidate_causes(x, 1, run)(0, 20) != 3);
+  for (std::int64_t r = 0; r < x.rows(); ++r) x(r, 3) = 0;
+  causes = cape::candidate_causes(x, 1, run);
   for (const int exponent : {1015, 600, -600, -1000}) { // squares leave the doubles
     Matrix scaled = x;
     for (std::int64_t e = 0; e < x.size(); ++e) scaled.data()[e] = std::ldexp(x.data()[e], exponent);
