@@ -77,7 +77,7 @@ cape_prune <- function(x, tau) {
             weight = rep(.Machine$double.xmax, nrow(required))) # the strongest: cycles are broken elsewhere
         signed <- rbind(signed[others, ], certain)
     }
-    result <- core_prune(length(dag), signed$from, signed$to, signed$weight, tau)
+    result <- with_features(dag@features, core_prune(length(dag), signed$from, signed$to, signed$weight, tau))
     if (length(required) > 0L) {
         at <- match(paste(required[, 1L], required[, 2L]), paste(result$from, result$to))
         result$weight[at] <- kept

@@ -48,7 +48,7 @@ cape_plot_strength <- function(x, dag = NULL, max.pairs = 5000L, name = "CAPE") 
     edges <- edge_table(dag)
     # As strengths, like in the embedding: shares of the largest weight if that is above 1.
     weight <- abs(edges$weight) / max(1, abs(edges$weight))
-    strength <- core_path_strengths(length(dag), edges$from, edges$to, weight)
+    strength <- with_features(dag@features, core_path_strengths(length(dag), edges$from, edges$to, weight))
     distance <- core_distances(unname(embedding@hyperboloid))
     at <- which(strength > 0 & row(strength) != col(strength), arr.ind = TRUE)
     pairs <- data.frame(strength = strength[at], distance = distance[at],

@@ -77,7 +77,7 @@ cape_simulate_data <- function(dag, n, mechanism = c("mlp", "linear", "gp_additi
     x <- with_features(dag@features,
         core_simulate_data(n, length(dag), edges$from, edges$to, edges$weight, chosen))
     if (counts) {
-        x <- core_simulate_counts(x, mean, dispersion, chosen)
+        x <- with_features(dag@features, core_simulate_counts(x, mean, dispersion, chosen))
         if (max(x) <= .Machine$integer.max) storage.mode(x) <- "integer"
     }
     x <- t(x)

@@ -227,7 +227,8 @@ cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL,
     edges <- entries(dag@weights)
     chosen <- c(settings(dag@param), run_settings(run_seed(seed), num.threads))
     result <- with_progress(verbose, function(progress) {
-        core_suggest_threshold(values, edges$from, edges$to, abs(edges$value), chosen, progress)
+        with_features(dag@features,
+            core_suggest_threshold(values, edges$from, edges$to, abs(edges$value), chosen, progress))
     })
     as.data.frame(as.list(result))
 }

@@ -58,8 +58,9 @@ cape_embedding_quality <- function(x, dag = NULL, name = "CAPE") {
     }
     edges <- edge_table(dag)
     radius <- acosh(pmax(1, embedding@hyperboloid[, 1L]))
-    as.data.frame(core_compare_embedding(length(embedding@features), at[edges$from], at[edges$to], edges$weight,
-        core_distances(unname(embedding@hyperboloid)), radius))
+    as.data.frame(with_features(embedding@features,
+        core_compare_embedding(length(embedding@features), at[edges$from], at[edges$to], edges$weight,
+            core_distances(unname(embedding@hyperboloid)), radius)))
 }
 
 # The graph whose edges belong to an embedding, or NULL.

@@ -90,6 +90,30 @@ test_that("cells that were perturbed do not teach a feature its causes", {
     expect_error(fit(perturbation = rep("NT", n)), "'NT'; NA marks cells that are not perturbed")
 })
 
+test_that("a feature that was set in every cell keeps its effects and has no causes", {
+    set.seed(6)
+    n <- 300
+    x <- rbind(a = rnorm(n), b = rnorm(n))
+    x <- rbind(x, c = x["b", ] + 0.5 * rnorm(n))
+    for (model in c("linear", "mlp")) {
+        dag <- suppressWarnings(cape_learn_dag(x, DagParam(sem = model, epochs = 60L), seed = 1, perturbation = rep("b", n)))
+        expect_identical(unlist(cape_edges(dag)[c("from", "to")]), c(from = "b", to = "c"))
+        expect_match(dag@warnings, "no causes in the result.*: 'b'\\.$", all = FALSE)
+    }
+})
+
+test_that("features that are flat within batches have no edges, and are named", {
+    x <- chain(240)
+    batch <- rep(c("p", "q", "r"), 80)
+    level <- c(p = 1, q = 2, r = 3)[batch] / 7
+    x <- rbind(x, flat1 = level, flat2 = 1e9 * level, flat3 = -level / 3 + 2)
+    for (standardize in c(FALSE, TRUE)) {
+        dag <- suppressWarnings(cape_learn_dag(x, quick_dag(standardize = standardize, refine = TRUE), seed = 1, batch = batch))
+        expect_false(any(grepl("flat", unlist(cape_edges(dag)[c("from", "to")]))))
+        expect_match(dag@warnings, "3 feature\\(s\\) without variance.*'flat1', 'flat2', 'flat3'", all = FALSE)
+    }
+})
+
 test_that("cells of weight 0 are not there", {
     x <- chain(100)
     more <- cbind(x, matrix(5 * rnorm(80), 4))
