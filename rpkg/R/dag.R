@@ -142,6 +142,9 @@ as_dag <- function(x, name) {
     if (is(x, "CapeDag") || is(x, "CapeFit") || is(x, "SummarizedExperiment")) {
         return(cape_dag(x))
     }
+    if (inherits(x, "integer64")) {
+        cape_error("'", name, "' is of type integer64; convert it with as.numeric()")
+    }
     if (inherits(x, "igraph") || is.matrix(x) || is(x, "Matrix")) {
         return(as(x, "CapeDag"))
     }

@@ -240,6 +240,9 @@ subset_rows <- function(subset.row, names, given) {
     } else if (is(subset.row, "Rle")) {
         subset.row <- as.vector(subset.row)
     }
+    if (inherits(subset.row, "integer64")) {
+        cape_error("'subset.row' is of type integer64; convert it with as.numeric()")
+    }
     if (is.character(subset.row)) {
         rows <- match(subset.row, given)
         if (anyNA(rows)) {
@@ -252,7 +255,7 @@ subset_rows <- function(subset.row, names, given) {
                 if (anyNA(subset.row)) " and missing values", "; it needs TRUE or FALSE for each of ",
                 n, " features")
         }
-        rows <- which(subset.row)
+        rows <- unname(which(subset.row[match_names(names(subset.row), given, "subset.row", "the rows of 'x'")]))
     } else if (is.numeric(subset.row)) {
         bad <- is.na(subset.row) | subset.row < 1 | subset.row > n | subset.row != round(subset.row)
         if (any(bad)) {

@@ -67,6 +67,10 @@ as_ends <- function(x, name) {
         cape_error("'", name, "' is ", one_line(x), "; it must be a table with columns 'from' and 'to'")
     }
     columns <- table_columns(x)
+    if (is.matrix(x) && nrow(x) == ncol(x) && !is.null(rownames(x)) && setequal(rownames(x), colnames(x))) {
+        cape_error("'", name, "' is a square matrix with the same names on both sides, as of a graph; it must be a ",
+            "table with columns 'from' and 'to', as which(x != 0, arr.ind = TRUE) has them")
+    }
     at <- if (all(c("from", "to") %in% names(columns))) c("from", "to") else 1:2
     ends <- cbind(as_ids(columns[[at[1L]]], name), as_ids(columns[[at[2L]]], name))
     if (anyNA(ends)) {
@@ -290,8 +294,10 @@ perturbed_values <- function(x, perturbation, features, all) {
         perturbation <- as.matrix(perturbation)
         perturbation <- perturbation[, match_names(colnames(perturbation), colnames(x), "perturbation",
             "the cells of 'x'"), drop = FALSE]
-        if (!(is_numbers(perturbation) || is.logical(perturbation)) || anyNA(perturbation)) {
-            cape_error("'perturbation' is ", one_line(perturbation), "; it must hold 0 and 1, none missing")
+        if (!(is_numbers(perturbation) || is.logical(perturbation)) || !all(perturbation %in% 0:1)) {
+            odd <- setdiff(as.vector(perturbation), 0:1)
+            cape_error("'perturbation' is ", one_line(perturbation), if (length(odd) > 0L) paste0(" with ", odd[1L]),
+                "; it must hold 0 and 1, none missing")
         }
         check_perturbed(rownames(perturbation)[rowSums(perturbation != 0) > 0], c(features, all))
         set <- which(perturbation != 0, arr.ind = TRUE)

@@ -72,10 +72,10 @@ point_colour <- function(x, embedding, colour.by, name) {
             cape_error("'colour.by' is ", quoted(title), "; it must be a column of rowData(x), or values for ",
                 count_of(length(embedding@features), "feature"))
         }
-        values <- SummarizedExperiment::rowData(x)[[title]][cape_result(x, name)@rows]
+        values <- plain_vector(SummarizedExperiment::rowData(x)[[title]], "colour.by")[cape_result(x, name)@rows]
     } else if (!is.null(colour.by)) {
         title <- "colour.by"
-        values <- colour.by
+        values <- plain_vector(colour.by, "colour.by")
         if (!is.null(names(values))) {
             unknown <- setdiff(embedding@features, names(values))
             if (length(unknown) > 0L) {
@@ -85,7 +85,7 @@ point_colour <- function(x, embedding, colour.by, name) {
             values <- values[embedding@features]
         }
     }
-    if (!is.atomic(values) && !is.factor(values) || length(values) != length(embedding@features)) {
+    if (length(values) != length(embedding@features)) {
         cape_error("'colour.by' has ", count_of(length(values), "value"), "; it must have one for each of ",
             count_of(length(embedding@features), "feature"))
     }

@@ -104,6 +104,9 @@ test_that("perturbations that name no feature are refused, not ignored", {
     expect_error(prior(flags), "'y'")
     flags[1, 1] <- NA
     expect_error(prior(flags), "none missing")
+    flags <- matrix(0:2, 3, 60, dimnames = list(rownames(x), NULL))
+    expect_error(prior(flags), "with 2; it must hold 0 and 1")
+    expect_identical(prior(flags == 1), prior((flags == 1) + 0))
 })
 
 test_that("attention matches mask, bias and values to the tokens by name", {
@@ -322,4 +325,30 @@ test_that("row names that are an array are names, and ablations take what a fit 
     expect_identical(ablate(batch = batch)$full$positions, quick_fit(x, batch = batch)@angles)
     expect_identical(ablate(num.threads = 2L, subset.row = 2:3)$full$positions, quick_fit(x, subset.row = 2:3)@angles)
     expect_error(ablate(batch = "none"), "'batch'")
+})
+
+test_that("flags of rows go by name, and integer64 is refused wherever numbers are taken", {
+    x <- chain_data(60L)
+    rows <- function(subset.row) capeOmics:::cape_as_input(x, NULL, subset.row, DagParam(), FALSE)$rows
+    flags <- c(x1 = FALSE, x2 = TRUE, x3 = TRUE)
+    expect_identical(rows(flags), 2:3)
+    expect_identical(rows(flags[c(3, 1, 2)]), 2:3)
+    expect_identical(rows(unname(flags)), 2:3)
+    expect_error(rows(c(x1 = TRUE, x2 = TRUE, y = FALSE)), "'subset.row' has names.*'y'", class = "capeError")
+    bits <- function(x) structure(x, class = "integer64")
+    expect_error(rows(bits(c(1, 2))), "integer64", class = "capeError")
+    expect_error(cape_compare(bits(matrix(0, 2, 2)), matrix(0, 2, 2)), "integer64", class = "capeError")
+    sce <- suppressWarnings(cape_fit(x, dag = quick_dag(), embed = quick_embed(), seed = 1, verbose = FALSE))
+    expect_error(cape_plot_poincare(sce, colour.by = bits(c(1, 2, 3))), "integer64", class = "capeError")
+    expect_error(cape_plot_poincare(sce, colour.by = list(1, 2, 3)), "must be a vector", class = "capeError")
+    SummarizedExperiment::rowData(sce)$n <- I(list(1, 2, 3))
+    expect_error(cape_plot_poincare(sce, colour.by = "n"), "must be a vector", class = "capeError")
+})
+
+test_that("a graph is no table of edges", {
+    A <- matrix(c(0, 0, 1, 0), 2, dimnames = rep(list(c("a", "b")), 2))
+    expect_error(cape_knowledge(forbidden = A), "'forbidden' is a square matrix", class = "capeError")
+    expect_error(cape_knowledge(required = A[, 2:1]), "square matrix", class = "capeError")
+    expect_s4_class(cape_knowledge(forbidden = matrix(c("a", "b", "b", "c"), 2)), "CapeKnowledge")
+    expect_s4_class(cape_knowledge(forbidden = rbind(a = c(from = "a", to = "b"), b = c("b", "c"))), "CapeKnowledge")
 })
