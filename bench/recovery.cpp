@@ -2,7 +2,8 @@
 // unless the name says another number of rows, raw unless standardized, seeds that nothing was
 // chosen on; mean (sd) of the structural Hamming distance and mean area under the precision-recall
 // curve, of model G cut at 0.2, of the refined graph, and of NOTEARS for linear models as a
-// yardstick (bench/notears.hpp).
+// yardstick (bench/notears.hpp); and what absolute correlation, which has no directions and is no
+// graph, reaches of the curve.
 //   bench_recovery [--seeds N] [SETTING...]    all settings without one
 // Real data and SynTReN are read from CAPE_TEST_DATA and left out without it.
 #include "data.hpp"
@@ -82,8 +83,12 @@ struct Method {
   Moments shd, auprc, seconds;
 
   void print(const std::string& setting, double edges) const {
-    std::printf("%-24s %6.1f  %-14s %5.1f (%4.1f)   %.2f   %6.1f\n", setting.c_str(), edges,
-                name.c_str(), shd.mean(), shd.sd(), auprc.mean(), seconds.mean());
+    std::printf("%-24s %6.1f  %-14s ", setting.c_str(), edges, name.c_str());
+    if (shd.n > 0)
+      std::printf("%5.1f (%4.1f)   %.2f   %6.1f\n", shd.mean(), shd.sd(), auprc.mean(),
+                  seconds.mean());
+    else
+      std::printf("               %.2f\n", auprc.mean());
     std::fflush(stdout);
   }
 };
@@ -129,6 +134,7 @@ public:
       method.auprc.add(cape::compare_scores(scores, truth).auprc);
       method.seconds.add(processor_seconds() - start);
     };
+    correlation_.auprc.add(cape::compare_scores(correlations(x), truth).auprc);
     cape::Run run(seed);
     const cape::Dag dag = cape::learn_dag(x, options, run);
     if (dag.refined) record(refined_, dag.graph, ranks(dag));
@@ -146,12 +152,13 @@ public:
   }
 
   void print(const std::string& name, double edges) const {
-    for (const Method* m : {&plain_, &refined_, &notears_})
-      if (m->shd.n > 0) m->print(name, edges);
+    for (const Method* m : {&plain_, &refined_, &notears_, &correlation_})
+      if (m->auprc.n > 0) m->print(name, edges);
   }
 
 private:
-  Method plain_{"G", {}, {}, {}}, refined_{"G+R", {}, {}, {}}, notears_{"NOTEARS", {}, {}, {}};
+  Method plain_{"G", {}, {}, {}}, refined_{"G+R", {}, {}, {}}, notears_{"NOTEARS", {}, {}, {}},
+      correlation_{"|correlation|", {}, {}, {}};
 };
 
 void simulated(const Setting& s, int seeds) {
