@@ -136,7 +136,7 @@ set_up() {
     bookworm | trixie) ;;
     *) say "this set-up is made for Debian 12 and 13, not for '$suite': trying" ;;
   esac
-  say "installing ${#missing[@]} Debian packages and what they need"
+  say "installing Debian packages: ${#missing[@]}, and what they need"
   log=$(mktemp)
   update "$log"
   # Debian 12's own CMake is too old: 3.31 is in its backports.
