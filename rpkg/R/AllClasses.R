@@ -120,8 +120,8 @@ setClass("CapeEmbedding", representation(
 #' @slot angles a matrix, features x d: the rotary angles.
 #' @slot rotary the [RotaryParam()] that was used.
 #' @slot rows rows of the input that the features are.
-#' @slot input a list: `n_features`, `n_cells` of the input, `n_empty` cells that counted for nothing,
-#'   `assay`, `transformation`.
+#' @slot input a list: `n_features`, `n_cells` of the input, the names of the cells that counted for nothing
+#'   (`empty`), `assay`, `transformation`.
 #' @slot seed the seed of the run.
 #' @slot versions versions of the package and the core, the core's build id and its BLAS kernel.
 #' @return A `CapeFit`. `length()` is the number of features, `dimnames()` a list of their names; `show()`

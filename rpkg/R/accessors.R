@@ -27,7 +27,7 @@
 #' * `cape_history()`: a DataFrame with a row for every epoch.
 #' * `cape_params()`: a list of the parameter objects `dag`, `embed` and `rotary`.
 #' @examples
-#' truth <- cape_simulate_dag(6, seed = 1)
+#' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
 #' x <- cape_simulate_data(truth, 200, mechanism = "linear", seed = 2)
 #' fit <- cape_calculate(x, dag = DagParam(sem = "linear"), embed = HyperbolicParam(dims = 8L),
 #'     seed = 3)

@@ -9,7 +9,7 @@
 #' `fpr`, `precision`, `recall`, `f1`; and the areas `auprc` and `auroc` of the ranking of all ordered
 #' pairs by strength (refined edges by their t statistic, before all others).
 #' @examples
-#' truth <- cape_simulate_dag(6, seed = 1)
+#' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
 #' x <- cape_simulate_data(truth, 300, mechanism = "linear", seed = 2)
 #' cape_compare(cape_learn_dag(x, DagParam(sem = "linear"), seed = 3), truth)
 #' @export

@@ -11,7 +11,7 @@
 #' @return A [CapeDag-class], the same graph as [cape_fit()] learns with this seed.
 #' @seealso [cape_embed_dag()] for Step II, [cape_prune()], [cape_compare()]
 #' @examples
-#' truth <- cape_simulate_dag(6, seed = 1)
+#' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
 #' x <- cape_simulate_data(truth, 300, mechanism = "linear", seed = 2)
 #' dag <- cape_learn_dag(x, DagParam(sem = "linear"), seed = 3)
 #' dag

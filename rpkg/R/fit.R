@@ -21,7 +21,7 @@
 #'
 #' A cell without counts in the features used (in `"logcounts"`: that has only zeros there), or whose values are
 #' all missing, counts for nothing: a warning says how many and which, and the result is that of a table without
-#' them. In the SingleCellExperiment they stay in their places.
+#' them. In the SingleCellExperiment they stay in their places, and `cape_result(x)@input$empty` names them.
 #'
 #' @param x see section Input.
 #' @param assay.type name or number of the assay. `NULL`: `"logcounts"` if there is one, else `"exprs"`
@@ -64,7 +64,7 @@
 #' @seealso [cape_result()], [cape_edges()], [cape_generality()], [cape_embedding()],
 #'   [cape_plot_dag()], [cape_attend()]
 #' @examples
-#' truth <- cape_simulate_dag(6, seed = 1)
+#' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
 #' x <- cape_simulate_data(truth, 200, mechanism = "linear", seed = 2)
 #' sce <- cape_fit(x, dag = DagParam(sem = "linear"), embed = HyperbolicParam(dims = 8L), seed = 3)
 #' cape_result(sce)

@@ -67,7 +67,7 @@ cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NUL
     }
     dimnames(table$values) <- list(unique_names(names, table$rows), cells[used])
     list(values = table$values, rows = table$rows, cells = used, input = list(
-        n_features = nrow(x), n_cells = ncol(x), n_empty = length(empty), assay = source$name,
+        n_features = nrow(x), n_cells = ncol(x), empty = cells[empty], assay = source$name,
         transformation = if (is.null(scaling)) "none" else scaling$transformation))
 }
 

@@ -24,7 +24,7 @@
 #' known <- cape_knowledge(forbidden = data.frame(from = "gene3", to = "gene1"),
 #'     tiers = list("gene2", c("gene1", "gene3")))
 #' known
-#' x <- cape_simulate_data(cape_simulate_dag(4, seed = 1), 100, mechanism = "linear", seed = 2)
+#' x <- cape_simulate_data(cape_simulate_dag(6, edges.per.node = 1, seed = 1), 100, mechanism = "linear", seed = 2)
 #' dag <- cape_learn_dag(x, DagParam(sem = "linear"), seed = 3, knowledge = known)
 #' cape_weights(dag, pruned = FALSE)["gene3", "gene1"]
 #' @export

@@ -8,7 +8,7 @@
 #' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
 #' @examples
-#' x <- cape_simulate_data(cape_simulate_dag(6, seed = 1), 200, seed = 2)
+#' x <- cape_simulate_data(cape_simulate_dag(6, edges.per.node = 1, seed = 1), 200, seed = 2)
 #' cape_plot_history(cape_learn_dag(x, DagParam(refine = FALSE), seed = 3))
 #' @export
 cape_plot_history <- function(x, name = "CAPE") {

@@ -110,7 +110,7 @@ setMethod("show", "CapeEmbedding", function(object) {
 fit_lines <- function(fit, n) {
     input <- fit@input
     c(
-        paste0("input: ", length(fit), " of ", input$n_features, " features x ", input$n_cells - max(0L, input$n_empty),
+        paste0("input: ", length(fit), " of ", input$n_features, " features x ", input$n_cells - length(input$empty),
             " cells, ", if (input$assay == "x") "a matrix" else paste("assay", quoted(input$assay)),
             if (input$transformation == "none") " as it is" else paste0(" (", input$transformation, ")")),
         dag_lines(fit@dag),

@@ -168,7 +168,7 @@ cape_difference <- function(a, b) {
 #' @return A DataFrame of `threshold`, `edges`, and `removed`: edges above the threshold that were cut
 #' because they closed a cycle.
 #' @examples
-#' x <- cape_simulate_data(cape_simulate_dag(6, seed = 1), 200, mechanism = "linear", seed = 2)
+#' x <- cape_simulate_data(cape_simulate_dag(6, edges.per.node = 1, seed = 1), 200, mechanism = "linear", seed = 2)
 #' cape_threshold_path(cape_learn_dag(x, DagParam(sem = "linear"), seed = 3), c(0.1, 0.2, 0.4))
 #' @export
 cape_threshold_path <- function(x, thresholds = NULL) {

@@ -15,7 +15,7 @@ with_empty <- function(counts, at) {
 }
 
 same_fit <- function(a, b) {
-    a@input$n_cells <- b@input$n_cells <- a@input$n_empty <- b@input$n_empty <- NULL
+    a@input$n_cells <- b@input$n_cells <- a@input$empty <- b@input$empty <- NULL
     expect_identical(a, b)
 }
 
@@ -35,7 +35,8 @@ test_that("a cell without counts counts for nothing, stays in its place, and a w
         verbose = FALSE)))
     expect_identical(colnames(fitted), colnames(counts))
     expect_output(show(cape_result(fitted)), "x 57 cells")
-    expect_identical(quick_fit(counts[, -at], assay.type = "counts")@input$n_empty, 0L)
+    expect_identical(cape_result(fitted)@input$empty, c("c1", "c7", "c60"))
+    expect_identical(quick_fit(counts[, -at], assay.type = "counts")@input$empty, character())
 })
 
 test_that("a cell whose only counts are in features that are not used says nothing either", {
