@@ -2,7 +2,11 @@
 // and of the rows, as weights for every value's own equation.
 module;
 #include "internal/message.hpp"
+// As in internal/arma.hpp: libstdc++ deprecates a function that its own stable_sort calls.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include <algorithm>
+#pragma GCC diagnostic pop
 #include <cmath>
 #include <cstdint>
 #include <limits>
