@@ -19,9 +19,9 @@
 #' `logNormCounts()` does; everything else is used as it is. A matrix is taken for counts with
 #' `assay.type = "counts"` only.
 #'
-#' A cell without counts in the features used (in `"logcounts"`: that has only zeros there), or whose values are
-#' all missing, counts for nothing: a warning says how many and which, and the result is that of a table without
-#' them. In the SingleCellExperiment they stay in their places, and `cape_result(x)@input$empty` names them.
+#' A cell without counts in the features used (in `"logcounts"` and `"exprs"`: that has only zeros there), or whose
+#' values are all missing, counts for nothing: a warning says how many and which, and the result is that of a table
+#' without them. In the SingleCellExperiment they stay in their places, and `cape_result(x)@input$empty` names them.
 #'
 #' @param x see section Input.
 #' @param assay.type name or number of the assay. `NULL`: `"logcounts"` if there is one, else `"exprs"`

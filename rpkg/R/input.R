@@ -177,7 +177,7 @@ choose_assay <- function(x, assay.type, verbose) {
     values <- SummarizedExperiment::assay(x, index, withDimnames = FALSE)
     others <- setdiff(available, name)
     list(values = standard_form(values, what), name = name, what = what,
-        counts = name == "counts", log = name == "logcounts",
+        counts = name == "counts", log = name %in% c("logcounts", "exprs"),
         others = if (length(others) > 0L) paste0(" The other assays (", some_of(quoted(others)),
             ") are used with assay.type."))
 }

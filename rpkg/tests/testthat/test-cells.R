@@ -188,6 +188,10 @@ test_that("transformed values beside counts are used: logcounts, then CATALYST's
     sce <- SingleCellExperiment(list(counts = counts, exprs = asinh(counts / 5)))
     expect_message(input <- capeOmics:::cape_as_input(sce, NULL, NULL, DagParam(), FALSE), "'exprs' as it is")
     expect_equal(input$values, asinh(counts / 5))
+    assay(sce, "exprs")[, 4] <- 0
+    expect_warning(input <- suppressMessages(capeOmics:::cape_as_input(sce, NULL, NULL, DagParam(), FALSE)),
+        "1 cell without counts.*'c4'")
+    expect_equal(input$values, asinh(counts / 5)[, -4])
     said <- capture_messages(suppressWarnings(capeOmics:::cape_as_input(
         SingleCellExperiment(list(counts = counts, other = counts)), NULL, NULL, DagParam(), FALSE)))
     expect_match(said, "Using assay 'counts'.*The other assays \\('other'\\) are used with assay.type", all = FALSE)
