@@ -84,6 +84,8 @@ struct BasicMatrixView {
 };
 using MatrixView = BasicMatrixView<double>;
 
+class Run;
+
 /// An owning dense matrix, column-major without gaps (ld == rows), zero when created.
 template <class T>
 class BasicMatrix {
@@ -92,6 +94,8 @@ public:
   BasicMatrix(std::int64_t rows, std::int64_t cols)
       : rows_(rows), cols_(cols),
         values_(static_cast<std::size_t>(checked_size(rows, cols, "matrix"))) {}
+  /// The same, polling the run meanwhile: a gigabyte of zeros takes half a second.
+  BasicMatrix(std::int64_t rows, std::int64_t cols, Run& run);
 
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t cols() const noexcept { return cols_; }
@@ -270,7 +274,7 @@ private:
 
 /// What a long computation tells while it runs. `stage` must outlive the run (a literal does).
 struct Progress {
-  std::string_view stage; ///< "dag", "dag.refine", "dag.threshold", "embed"
+  std::string_view stage; ///< "dag.impute", "dag", "dag.refine", "dag.threshold", "embed"
   std::int64_t step = 0;  ///< steps done
   std::int64_t total = 0; ///< steps in all; 0 when not known
   double loss = std::numeric_limits<double>::quiet_NaN();
@@ -345,6 +349,24 @@ private:
   std::chrono::steady_clock::time_point next_call_;
   std::atomic<bool> cancelled_{false};
 };
+
+/// Lengthen values to that size by zeros, polling the run between pieces of 8 MB.
+template <class T>
+void lengthen(std::vector<T>& values, std::int64_t size, Run& run) {
+  constexpr std::size_t piece = (std::size_t{1} << 23) / sizeof(T);
+  const auto all = static_cast<std::size_t>(size);
+  values.reserve(all);
+  while (values.size() < all) {
+    run.poll();
+    values.resize(std::min(values.size() + piece, all));
+  }
+}
+
+template <class T>
+BasicMatrix<T>::BasicMatrix(std::int64_t rows, std::int64_t cols, Run& run)
+    : rows_(rows), cols_(cols) {
+  lengthen(values_, checked_size(rows, cols, "matrix"), run);
+}
 
 /// Where an interrupted fit can go on: its state at the end of an epoch, and what was finished
 /// after the last one. Empty at the start.

@@ -133,7 +133,9 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau, Run& run) {
   result.n_below_threshold = static_cast<std::int64_t>(
       std::erase_if(edges, [tau](const Edge& e) { return !(std::fabs(e.weight) > tau); }));
 
+  run.poll();
   Digraph thresholded(graph.size(), edges);
+  run.poll();
   if (is_acyclic(thresholded)) {
     result.graph = std::move(thresholded);
     return result;
@@ -146,6 +148,7 @@ AcyclicProjection project_acyclic(const Digraph& graph, double tau, Run& run) {
   sort_in_pieces(edges, strongest_first, run);
   // Cycles lie within components, so that each has reachabilities of its own.
   const std::vector<std::int64_t> component = strong_components(thresholded);
+  run.poll();
   std::vector<std::int64_t> size(component.size()), number(component.size());
   for (std::size_t m = 0; m < component.size(); ++m)
     number[m] = size[static_cast<std::size_t>(component[m])]++;

@@ -25,6 +25,7 @@ public:
       : run_(run), arcs_(static_cast<std::size_t>(graph.size())), order_(arcs_.size()),
         colour_(arcs_.size(), 0), end_(arcs_.size(), arcs_.size()) {
     for (const Edge& e : graph.edges()) {
+      if (++n_steps_ % 1024 == 0) run_.poll();
       arcs_[static_cast<std::size_t>(e.from)].push_back({e.weight, 0, index(e.to)});
       arcs_[static_cast<std::size_t>(e.to)].push_back({e.weight, 1, index(e.from)});
     }
@@ -58,10 +59,12 @@ private:
     return seen;
   }
 
-  std::set<std::size_t> cells_around(std::span<const std::size_t> nodes) const {
+  std::set<std::size_t> cells_around(std::span<const std::size_t> nodes) {
     std::set<std::size_t> cells;
-    for (const std::size_t node : nodes)
+    for (const std::size_t node : nodes) {
+      if (++n_steps_ % 1024 == 0) run_.poll();
       for (const Arc& arc : arcs_[node]) cells.insert(colour_[std::get<2>(arc)]);
+    }
     return cells;
   }
 
@@ -95,6 +98,7 @@ private:
   }
 
   Run& run_;
+  std::int64_t n_steps_ = 0; // between which the run is polled now and then
   std::vector<std::vector<Arc>> arcs_;
   std::vector<std::size_t> order_;  // the nodes, cell by cell
   std::vector<std::size_t> colour_; // of a node: where its cell starts

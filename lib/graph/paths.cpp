@@ -140,7 +140,7 @@ Matrix best_path_lengths(const Digraph& graph, Run& run) {
                   message("edge ", e.from + 1, " -> ", e.to + 1, " (weight ", e.weight,
                           "; nodes counted from 1) lies on a cycle; weights on cycles must not be "
                           "above 1, or a path that goes round is stronger each time"));
-  Matrix lengths(nodes, nodes);
+  Matrix lengths(nodes, nodes, run);
   run.parallel_for(nodes, [&](std::int64_t m) {
     std::vector<double> row(static_cast<std::size_t>(nodes), infinity);
     row[static_cast<std::size_t>(m)] = 0;
@@ -154,7 +154,8 @@ Matrix best_path_lengths(const Digraph& graph, Run& run) {
 
 Matrix best_path_strengths(const Digraph& graph, Run& run) {
   Matrix strengths = best_path_lengths(graph, run);
-  for (std::int64_t n = 0; n < graph.size(); ++n)
+  for (std::int64_t n = 0; n < graph.size(); ++n) {
+    run.poll();
     for (std::int64_t m = 0; m < graph.size(); ++m) {
       double& s = strengths(m, n);
       if (std::isinf(s)) {
@@ -167,6 +168,7 @@ Matrix best_path_strengths(const Digraph& graph, Run& run) {
                     message("the strongest path ", m + 1, " -> ", n + 1, " (nodes counted from 1) is ",
                             "beyond the range of a double; divide the weights by the largest"));
     }
+  }
   return strengths;
 }
 
@@ -189,7 +191,7 @@ Matrix undirected_distances_from(const Digraph& graph, std::span<const std::int6
     if (m < 0 || m >= nodes)
       throw Error(Status::invalid_argument,
                   message("a source is ", m, "; it must lie in [0, ", nodes, ")"));
-  Matrix distances(nodes, std::ssize(sources));
+  Matrix distances(nodes, std::ssize(sources), run);
   run.parallel_for(std::ssize(sources), [&](std::int64_t k) {
     const std::int64_t m = sources[static_cast<std::size_t>(k)];
     double* column = distances.column(k);
@@ -214,6 +216,7 @@ NearestNodes nearest_nodes(const Digraph& graph, std::int64_t count, double hop_
   NearestNodes out;
   out.offsets = {0};
   for (const std::vector<Edge>& of_node : near) {
+    if (out.offsets.size() % 1024 == 0) run.poll();
     out.near.insert(out.near.end(), of_node.begin(), of_node.end());
     out.offsets.push_back(std::ssize(out.near));
   }

@@ -17,20 +17,23 @@ arma::mat wrap(const Matrix& m) {
                    static_cast<arma::uword>(m.cols()), false, true);
 }
 
+constexpr arma::uword panel = 64; // columns between two polls
+
 // Rows T_mn = softmax over n != m of -D*_mn / ts; 0 for a node that reaches no other.
-arma::mat soft_targets(const Matrix& distances, double temperature) {
-  arma::mat t = wrap(distances) / -temperature;
-  t.diag().fill(-std::numeric_limits<double>::infinity());
+void to_soft_targets(Matrix& distances, double temperature, Run& run) {
+  arma::mat t = wrap(distances);
+  t.diag().fill(std::numeric_limits<double>::infinity());
   for (arma::uword m = 0; m < t.n_rows; ++m) {
-    const double nearest = t.row(m).max();
+    if (m % 8 == 0) run.poll();
+    const arma::rowvec row = t.row(m) / -temperature;
+    const double nearest = row.max();
     if (std::isfinite(nearest)) {
-      t.row(m) = arma::exp(t.row(m) - nearest);
+      t.row(m) = arma::exp(row - nearest);
       t.row(m) /= arma::accu(t.row(m));
     } else {
       t.row(m).zeros();
     }
   }
-  return t;
 }
 
 } // namespace
@@ -39,7 +42,7 @@ EuclideanDescent::EuclideanDescent(const Digraph& graph, const EmbedOptions& opt
     : options_(options), radial_(graph, options, run),
       targets_(undirected_distances(graph, options.hop_cost, run)),
       second_(static_cast<std::size_t>(graph.size())) {
-  wrap(targets_) = soft_targets(targets_, options.soft_temperature);
+  to_soft_targets(targets_, options.soft_temperature, run);
   momentum_ = Matrix(options.dims, graph.size());
 }
 
@@ -55,38 +58,55 @@ EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, 
   arma::mat x = p;
   x.each_row() %= stretch;
   const arma::rowvec squares = arma::sum(arma::square(x), 0);
-  arma::mat distance = -2 * x.t() * x;
-  distance.each_row() += squares;
-  distance.each_col() += squares.t();
-  distance = arma::sqrt(arma::clamp(distance, 0.0, std::numeric_limits<double>::max()));
-  distance.diag().zeros();
-  run.poll();
-  arma::mat energy = arma::exp(-distance / options_.temperature);
-  energy.diag().zeros();
-  arma::vec mass = arma::sum(energy, 1);
-  const arma::vec anchor = arma::sum(targets, 1); // 1, or 0 for a node that is no anchor
-  mass.elem(arma::find(anchor == 0)).ones();      // of a node alone it is 0
+  const auto by_panels = [&](auto work) {
+    for (arma::uword first = 0; first < x.n_cols; first += panel) {
+      run.poll();
+      work(first, std::min(first + panel, x.n_cols) - 1);
+    }
+  };
+  arma::mat distance(x.n_cols, x.n_cols, arma::fill::none), energy(arma::size(distance), arma::fill::none);
+  arma::vec mass(x.n_cols, arma::fill::zeros), anchor(mass); // anchor: 1, or 0 for a node that is none
+  double attraction = 0;
+  by_panels([&](arma::uword first, arma::uword last) {
+    arma::mat d = -2 * x.t() * x.cols(first, last);
+    d.each_row() += squares.cols(first, last);
+    d.each_col() += squares.t();
+    d = arma::sqrt(arma::clamp(d, 0.0, std::numeric_limits<double>::max()));
+    d.rows(first, last).diag().zeros();
+    arma::mat e = arma::exp(-d / options_.temperature);
+    e.rows(first, last).diag().zeros();
+    mass += arma::sum(e, 1);
+    anchor += arma::sum(targets.cols(first, last), 1);
+    attraction += arma::accu(targets.cols(first, last) % d);
+    distance.cols(first, last) = d;
+    energy.cols(first, last) = e;
+  });
+  mass.elem(arma::find(anchor == 0)).ones(); // of a node alone it is 0
   EmbedEpoch terms;
   terms.contrastive =
-      (arma::accu(targets % distance) / options_.temperature + arma::dot(anchor, arma::log(mass))) /
-      nodes;
+      (attraction / options_.temperature + arma::dot(anchor, arma::log(mass))) / nodes;
   Matrix radial(points.rows(), points.cols());
   radial_(points, terms, gradient ? &radial : nullptr, run);
   terms.loss = terms.contrastive + terms.ranking + terms.generality;
   if (!gradient) return terms;
-  run.poll();
-  energy.each_col() %= -anchor / mass;
-  energy += targets;
-  arma::mat slopes = (energy + energy.t()) / (options_.temperature * nodes);
-  slopes.for_each([&, k = arma::uword{0}](double& s) mutable {
-    const double d = distance[k++];
-    s = d > 1e-12 ? s / d : 0;
+  by_panels([&](arma::uword first, arma::uword last) {
+    auto e = energy.cols(first, last);
+    e.each_col() %= -anchor / mass;
+    e += targets.cols(first, last);
+  });
+  arma::mat by_x = x;
+  by_panels([&](arma::uword first, arma::uword last) {
+    arma::mat slopes = (energy.cols(first, last) + energy.rows(first, last).t()) /
+                       (options_.temperature * nodes);
+    slopes.for_each([&, d = distance.colptr(first)](double& s) mutable {
+      s = *d > 1e-12 ? s / *d : 0;
+      ++d;
+    });
+    by_x.cols(first, last).each_row() %= arma::rowvec(arma::sum(slopes, 0));
+    by_x.cols(first, last) -= x * slopes;
   });
   arma::mat out = wrap(*gradient);
   out.row(0).zeros();
-  arma::mat by_x = x;
-  by_x.each_row() %= arma::rowvec(arma::sum(slopes, 0));
-  by_x -= x * slopes;
   arma::mat by_radius = wrap(radial).eval().tail_rows(p.n_rows);
   by_radius.each_row() %= lifted.row(0);
   wrap(*gradient).tail_rows(p.n_rows) = by_x + by_radius;

@@ -333,7 +333,7 @@ Matrix distances(const MatrixView& a, const MatrixView& b, Run& run) {
   };
   std::vector<double> p0(static_cast<std::size_t>(p.cols()));
   for (std::int64_t i = 0; i < p.cols(); ++i) p0[static_cast<std::size_t>(i)] = p(0, i);
-  Matrix out(p.cols(), q.cols());
+  Matrix out(p.cols(), q.cols(), run);
   run.parallel_for((q.cols() + panel_cols - 1) / panel_cols, [&](std::int64_t k) {
     const std::int64_t first = k * panel_cols, cols = std::min(panel_cols, q.cols() - first);
     const arma::mat own = wrap_columns(q, first, cols);

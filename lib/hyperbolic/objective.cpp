@@ -13,6 +13,8 @@ module;
 #include <vector>
 module cape.hyperbolic;
 
+#include "internal/sort.hpp"
+
 namespace cape {
 namespace {
 
@@ -46,10 +48,10 @@ EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& dista
     panels_.push_back({first, cols, first + cols, size});
     size += cols * (first + cols);
   }
-  targets_.resize(at(options_.objective == Objective::soft ? size : nodes_));
-  pull_.resize(at(size));
-  push_.resize(at(size));
-  row_sums_.resize(at(nodes_) * panels_.size());
+  lengthen(targets_, options_.objective == Objective::soft ? size : nodes_, run);
+  lengthen(pull_, size, run);
+  lengthen(push_, size, run);
+  lengthen(row_sums_, nodes_ * std::ssize(panels_), run);
   mass_.resize(at(nodes_));
   share_.resize(at(nodes_));
   pulled_.resize(panels_.size());
@@ -101,9 +103,10 @@ void EmbeddingObjective::set_positives(const Digraph& graph, Run& run) {
       positives_.push_back({e.to, e.from, e.weight});
     if (kind == Objective::symmetric) positives_.push_back(e);
   }
-  std::sort(positives_.begin(), positives_.end(), [](const Edge& a, const Edge& b) {
+  const auto strongest_of_a_pair_first = [](const Edge& a, const Edge& b) {
     return a.from != b.from ? a.from < b.from : a.to != b.to ? a.to < b.to : a.weight > b.weight;
-  });
+  };
+  sort_in_pieces(positives_, strongest_of_a_pair_first, run);
   // On a cycle a pair is both ancestor and descendant: its stronger path counts.
   const auto same = [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; };
   positives_.erase(std::unique(positives_.begin(), positives_.end(), same), positives_.end());

@@ -138,7 +138,7 @@ Matrix distances(const MatrixView& a, const MatrixView& b, Run& run) {
   const Matrix from = ball_points(a, "a"), to = ball_points(b, "b");
   check_same_columns(from, to);
   const auto n = static_cast<std::size_t>(from.rows());
-  Matrix out(from.cols(), to.cols());
+  Matrix out(from.cols(), to.cols(), run);
   run.parallel_for(to.cols(), [&](std::int64_t j) {
     for (std::int64_t i = 0; i < from.cols(); ++i)
       out(i, j) = distance_inside({from.column(i), n}, {to.column(j), n});

@@ -57,20 +57,22 @@ void add_turned(double factor, std::span<const double> p, double* out) {
 
 SampledObjective::SampledObjective(const Digraph& graph, const EmbedOptions& options, Run& run)
     : nodes_(graph.size()), options_(options), radial_(graph, options, run),
-      push_(options.negatives, graph.size()), pull_(options.negatives, graph.size()),
+      push_(options.negatives, graph.size(), run), pull_(options.negatives, graph.size(), run),
       mass_(at(graph.size())) {
   set_positives(graph, run);
-  pair_push_.resize(positives_.size());
-  pair_pull_.resize(positives_.size());
+  lengthen(pair_push_, std::ssize(positives_), run);
+  lengthen(pair_pull_, std::ssize(positives_), run);
   incoming_offsets_.resize(at(nodes_) + 1);
   for (const std::int64_t n : positives_) ++incoming_offsets_[at(n) + 1];
   for (std::size_t i = 1; i < incoming_offsets_.size(); ++i)
     incoming_offsets_[i] += incoming_offsets_[i - 1];
   incoming_.resize(positives_.size());
   std::vector<std::int64_t> next(incoming_offsets_.begin(), incoming_offsets_.end() - 1);
-  for (std::int64_t m = 0; m < nodes_; ++m)
+  for (std::int64_t m = 0; m < nodes_; ++m) {
+    if (m % 256 == 0) run.poll();
     for (std::int64_t k = offsets_[at(m)]; k < offsets_[at(m) + 1]; ++k)
       incoming_[at(next[at(positives_[at(k)])]++)] = {m, k};
+  }
 }
 
 // exp((nearest - D*)/ts) of the nearest nodes and of the pool, and their sum over all nodes, in
@@ -84,6 +86,7 @@ void SampledObjective::set_positives(const Digraph& graph, Run& run) {
   total_.resize(at(nodes_));
   for (std::int64_t m = 0; m < nodes_; ++m) {
     const std::size_t first = at(offsets_[at(m)]), last = at(offsets_[at(m) + 1]);
+    if (m % 256 == 0) run.poll();
     if (first < last) nearest_[at(m)] = near.near[first].weight;
     for (std::size_t k = first; k < last; ++k) {
       positives_.push_back(near.near[k].to);
@@ -91,7 +94,7 @@ void SampledObjective::set_positives(const Digraph& graph, Run& run) {
       total_[at(m)] += targets_.back();
     }
   }
-  pool_weights_ = BasicMatrix<float>(std::ssize(pool_), nodes_);
+  pool_weights_ = BasicMatrix<float>(std::ssize(pool_), nodes_, run);
   for (std::size_t first = 0; first < pool_.size(); first += block_cols) {
     const std::size_t count = std::min(at(block_cols), pool_.size() - first);
     const Matrix far = undirected_distances_from(graph, std::span(pool_).subspan(first, count),
