@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,21 @@ cape::Digraph tree(std::int64_t nodes, std::int64_t causes = 2) {
 Row learn(const char* name, std::int64_t rows, std::int64_t cols, cape::DagOptions options) {
   return {name, [=] {
             return [=, x = noise(rows, cols)](Run& run) { cape::learn_dag(x, options, run); };
+          }};
+}
+
+// A fifth of the values is missing.
+Row draw(const char* name, std::int64_t rows, std::int64_t cols, cape::DagOptions options) {
+  return {name, [=] {
+            cape::Matrix x = noise(rows, cols);
+            cape::Rng rng(2);
+            for (std::int64_t e = 0; e < x.size(); ++e)
+              if (rng.uniform() < 0.2) x.data()[e] = std::numeric_limits<double>::quiet_NaN();
+            return [=](Run& run) {
+              cape::DagOptions mask = options;
+              mask.missing = cape::Missing::mask;
+              cape::learn_dag(x, mask, run);
+            };
           }};
 }
 
@@ -226,6 +242,9 @@ int main(int argc, char** argv) {
             with(with(quick(2), always), [](auto& o) { o.sem = cape::Sem::linear; })),
       learn("dag and refinement linear 2000 x 500", 2000, 500,
             with(with(quick(2), always), [](auto& o) { o.sem = cape::Sem::linear; })),
+      draw("dag with missing values 5000 x 30", 5000, 30, quick(1)),
+      draw("dag with missing values 500 x 1000", 500, 1000, quick(1)),
+      draw("dag with missing values 50000 x 12", 50000, 12, quick(1)),
       embed("embed 1000", 1000, wide),
       embed("embed 3000", 3000, wide),
       embed("embed 5000", 5000, wide),

@@ -31,7 +31,7 @@ enum class Constraint : std::int32_t {
 enum class Refine : std::int32_t { automatic, never, always };
 enum class Missing : std::int32_t {
   fail, ///< NaN in the table is an error
-  mask  ///< a NaN adds nothing to the loss and enters other equations at its column's mean
+  mask  ///< a NaN is drawn from its distribution given the rest of its row, see learn_dag()
 };
 /// The numbers that training computes with.
 enum class Precision : std::int32_t {
@@ -172,15 +172,14 @@ struct Dag {
   std::vector<std::string> warnings;  ///< sentences for the user
 };
 
-/// Whether learn_dag() refines the graph of that many columns that vary, if no value is missing,
-/// perturbed or weighted. The order of standardized linear relations cannot be learned, so that
+/// Whether learn_dag() refines the graph of that many columns that vary, if no value is perturbed or
+/// weighted. The order of standardized linear relations cannot be learned, so that
 /// there is nothing to refine automatically.
 bool refines(const DagOptions& options, std::int64_t columns);
 
 /// Learn a DAG over the columns of x (N x M, observations x features).
 /// Needs N >= 10 and at least 2 columns that vary, else Error(invalid_argument); values must be
-/// finite (NaN allowed when options.missing is mask: a missing value adds nothing to the loss,
-/// enters the other equations at its column's mean, and keeps the graph from being refined).
+/// finite (NaN allowed when options.missing is mask).
 /// Columns are centred; those without variance end up isolated. Error(not_converged) if the loss
 /// leaves the range of double; Error(cancelled).
 ///
@@ -189,6 +188,14 @@ bool refines(const DagOptions& options, std::int64_t columns);
 /// are kept to 2^-20 standard deviations, so that the units of a column change nothing either. The
 /// order of the rows decides on the minibatches, so permuting them gives another fit of the same
 /// kind. Same seed, same bits, for any number of threads.
+///
+/// Missing values are drawn from their distribution given what is known of their row, by chained
+/// equations: each column on the 30 others that predict it best, one for five rows where it is known
+/// at most; ten sweeps of least squares, and with up to 5,000 columns, unless sem is linear, four of
+/// the refinement's regressions. The graph is learned from the completed table, and the refinement
+/// tests an edge on the rows where both its ends are known. That is right if what is missing is so at
+/// random given what is known (it may depend on values that are there, not on those that are not).
+/// O(N M 30^2) for a sweep of least squares, and M regressions for one of networks.
 ///
 /// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over
 /// several times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15
@@ -205,8 +212,8 @@ Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run);
 /// 0, and of those whose values are all missing. A column that does not vary within any batch has no
 /// variance. One that varies, but whose equation holds in fewer than 10 rows, or only where it does
 /// not vary within a batch, gets no causes but those required (an error with rank above 0), and
-/// Dag::warnings says so. Perturbed values, like missing ones, keep the graph from being
-/// refined, and so do weights. Error(invalid_argument) for numbers out of range, an edge both
+/// Dag::warnings says so. Perturbed values and weights keep the graph from being
+/// refined. Error(invalid_argument) for numbers out of range, an edge both
 /// required and excluded, a cycle of required edges, a required edge of a column without variance;
 /// Error(dim_mismatch) for members of another length.
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
@@ -410,12 +417,14 @@ struct Range {
 /// The rows that one step of the optimiser sees.
 template <class T>
 struct Batch {
-  const T* x = nullptr; ///< rows x features, column-major without gaps; 0 where missing
-  /// Weight of each value's own equation: 0 where it is missing or was set from outside; null: all
-  /// 1
+  const T* x = nullptr; ///< rows x features, column-major without gaps
+  /// Weight of each value's own equation: 0 where it was set from outside; null: all 1
   const T* weight = nullptr;
   std::int64_t rows = 0;
 };
+
+/// Whether a value is missing, of every value of a table; empty: none is.
+using Mask = BasicMatrix<std::int8_t>;
 
 /// What is learned from: the columns of a source that vary, centred (and scaled), 0 where missing, in
 /// an order of their content, so that the fit does not depend on how they were numbered. In memory,
@@ -456,6 +465,14 @@ public:
   /// All rows; empty if they are not in memory.
   const Matrix& values() const noexcept { return values_; }
 
+  /// Draw the missing values of a table in memory, see learn_dag(). Columns have the mean 0 again, or
+  /// every batch of them has, if batch is not empty.
+  void impute(std::span<const std::int64_t> batch, const DagOptions& options, Run& run);
+  /// Which values were drawn, rows x features.
+  const Mask& missing() const noexcept { return missing_; }
+  /// The same of evenly spaced rows of these features.
+  Mask spaced_missing(std::int64_t count, std::span<const std::int64_t> features) const;
+
 private:
   struct Moments;
   void find_moments(Run& run);
@@ -475,7 +492,13 @@ private:
   std::vector<std::int64_t> constant_, exogenous_, columns_;
   std::uint64_t content_ = 0;
   Matrix values_;
+  Mask missing_;
 };
+
+/// Draw the values of x that are missing (0 there, columns of mean 0). Equations hold where the weight
+/// is positive.
+void impute(Matrix& x, const Mask& missing, const Matrix& weight, const DagOptions& options,
+            Run& run);
 
 /// The two parts of -ELBO.
 struct Score {
@@ -750,9 +773,9 @@ std::vector<std::int64_t> counted_rows(const MatrixView& x, const Design& design
 /// These rows of a table, and what is known of them: without weights if they are equal.
 Matrix of_rows(const MatrixView& x, std::span<const std::int64_t> rows);
 Design of_rows(const Design& design, std::span<const std::int64_t> rows);
-/// What every value's own equation counts (N x M): the weight of its row, of mean 1, or 0 where the
-/// value is missing or perturbed. Empty if all count 1.
-Matrix equation_weights(const MatrixView& x, const Design& design, bool any_missing);
+/// What every value's own equation counts (rows x columns): the weight of its row, of mean 1, or 0
+/// where the value is perturbed. Empty if all count 1.
+Matrix equation_weights(std::int64_t rows, std::int64_t columns, const Design& design);
 /// Weights 0 for the equations of x that cannot be learned: of columns that have fewer than 10 rows
 /// with a weight, or do not vary within any batch of them.
 void drop_equations(const MatrixView& x, const Design& design, Matrix& weight);
@@ -764,10 +787,11 @@ Matrix center_batches(const MatrixView& x, const Design& design);
 std::int64_t refinement_folds(std::int64_t rows);
 /// The t at which refine() keeps a parent: options.refine_t, or the automatic choice for N rows.
 double refinement_t(const DagOptions& options, std::int64_t rows);
-/// refine() within such factors. journal, here and below: null, or where finished regressions are
-/// kept and looked for, all of one fit.
-Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
-                  bool unequal_variances, const DagOptions& options, Run& run, Journal* journal);
+/// refine() within such factors. An edge is tested on the rows where neither end is missing. journal,
+/// here and below: null, or where finished regressions are kept and looked for, all of one fit.
+Refinement refine(const MatrixView& x, const sem::Mask& missing, const MatrixView& weights,
+                  const Matrix& factor, bool unequal_variances, const DagOptions& options, Run& run,
+                  Journal* journal);
 
 /// Whether the refinement of so many columns looks for a better order of them.
 bool searches_order(const DagOptions& options, std::int64_t columns);
@@ -782,8 +806,8 @@ struct Elimination {
 };
 /// causes: of every column of x those that it may have, rising. required edges are not tested.
 /// report is called before every round of regressions, with the number of effects that may still
-/// lose a cause.
-Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
+/// lose a cause. missing: see refine().
+Elimination eliminate(const MatrixView& x, const sem::Mask& missing, const std::vector<std::vector<std::int64_t>>& causes,
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
                       Journal* journal, const std::function<void(std::size_t)>& report);
 

@@ -115,9 +115,9 @@ Elimination test(const sem::Table& table, std::int64_t rows, std::span<const std
     for (const std::int64_t i : causes[at]) of_one.push_back(place[static_cast<std::size_t>(i)]);
     std::ranges::sort(of_one);
   }
-  Elimination found =
-      eliminate(table.spaced_rows(rows, columns, run), by_place,
-                edges_between(known.required(), place), options, run, journal, report);
+  Elimination found = eliminate(table.spaced_rows(rows, columns, run),
+                                table.spaced_missing(rows, columns), by_place,
+                                edges_between(known.required(), place), options, run, journal, report);
   for (std::vector<Edge>* edges : {&found.kept, &found.tested})
     for (Edge& e : *edges)
       e = {columns[static_cast<std::size_t>(e.from)], columns[static_cast<std::size_t>(e.to)],

@@ -215,18 +215,15 @@ void check(const Design& design, std::int64_t rows, std::int64_t columns) {
   }
 }
 
-Matrix equation_weights(const MatrixView& x, const Design& design, bool any_missing) {
-  if (!any_missing && design.weight.empty() && design.perturbed.empty()) return {};
+Matrix equation_weights(std::int64_t rows, std::int64_t columns, const Design& design) {
+  if (design.weight.empty() && design.perturbed.empty()) return {};
   double total = 0;
   for (const double w : design.weight) total += w;
-  const double mean = total / static_cast<double>(x.rows);
-  Matrix weight(x.rows, x.cols);
-  for (std::int64_t j = 0; j < x.cols; ++j)
-    for (std::int64_t i = 0; i < x.rows; ++i) {
-      const double w =
-          design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)] / mean;
-      weight(i, j) = std::isnan(x(i, j)) ? 0 : w;
-    }
+  const double mean = total / static_cast<double>(rows);
+  Matrix weight(rows, columns);
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = 0; i < rows; ++i)
+      weight(i, j) = design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)] / mean;
   for (const Perturbation& p : design.perturbed) weight(p.row, p.column) = 0;
   return weight;
 }

@@ -142,8 +142,9 @@ TestedGraph search_and_test(const sem::Table& table, const EdgeFactors& known,
   for (double& value : std::span(strength.data(), static_cast<std::size_t>(strength.size())))
     value = std::fabs(value);
   const Matrix read = table.values().empty() ? table.spaced_rows(table.rows(), run) : Matrix();
-  Refinement refined = refine(read.empty() ? table.values() : read, strength, pack(known, {}, m, m),
-                              options.standardize, options, run, journal);
+  Refinement refined =
+      refine(read.empty() ? table.values() : read, table.missing(), strength, pack(known, {}, m, m),
+             options.standardize, options, run, journal);
   TestedGraph result{{std::move(refined.kept), {}}, std::move(refined.order)};
   for (std::int64_t j = 0; j < m; ++j)
     for (std::int64_t i = 0; i < m; ++i)
@@ -204,7 +205,7 @@ void warn(const DagOptions& options, std::int64_t rows, bool not_refined,
     say("The literal objective of the paper does not fix the scale of f and collapses to the empty "
         "graph; use sem mlp, linear or paper to learn a graph.");
   if (not_refined)
-    say("The graph was not refined because values are missing, perturbed or weighted.");
+    say("The graph was not refined because values are perturbed or weighted.");
   if (!dag.converged)
     say("h(A) ended at " + number(dag.h) + ", above h_tolerance " +
         number(sem::h_tolerance(options, features)) +
@@ -284,11 +285,11 @@ std::string task(std::int64_t rows, std::int64_t columns) {
          std::to_string(rows) + " observations";
 }
 
-// weight: see sem::Table.
-Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const Knowledge& knowledge,
+// weight: that of the table.
+Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowledge,
           const DagOptions& options, Run& run, Checkpoint* checkpoint) {
-  const sem::Table table(source, weight, options.standardize, in_memory, run);
-  const std::int64_t n = table.rows(), m = table.features();
+  const std::int64_t n = table.rows(), m = table.features(), columns = table.source_columns();
+  const bool in_memory = !table.values().empty();
   Dag dag;
   sem::check_low_rank(m, knowledge, options); // again: constant columns do not count
   dag.required = distinct(knowledge.required);
@@ -303,7 +304,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
                         " (counted from 1) holds in fewer than 10 rows or only where it does not "
                         "vary, so that it can have no causes; dag.rank is ",
                         options.rank, " and must be 0 for that"));
-  const EdgeFactors known(knowledge, source.columns, table.columns(), exogenous);
+  const EdgeFactors known(knowledge, columns, table.columns(), exogenous);
   dag.collinear = table.collinear_pairs(run);
   dag.lambda = std::isnan(options.lambda) ? automatic_lambda(options.sem, n, m) : options.lambda;
 
@@ -314,7 +315,7 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
                        : sem::screen(table.spaced_rows(sem::screened_rows(n, m), run), known,
                                      inputs, run);
   const Matrix factor = pack(known, causes, inputs, m);
-  const std::vector<Edge> start = starting_edges(knowledge, table, causes, source.columns);
+  const std::vector<Edge> start = starting_edges(knowledge, table, causes, columns);
   if (checkpoint)
     checkpoint->claim(fit_id(table, weight, causes, factor, start, options, run.seed()),
                       "table, knowledge, options or seed");
@@ -323,8 +324,8 @@ Dag learn(const RowSource& source, const Matrix& weight, bool in_memory, const K
   dag.history = std::move(fit.history);
   dag.h = fit.h;
   dag.converged = fit.h <= sem::h_tolerance(options, m);
-  dag.weights = scatter(entries(fit.edges.weights), table.columns(), source.columns, run);
-  dag.sign = scatter(entries(fit.edges.sign), table.columns(), source.columns, run);
+  dag.weights = scatter(entries(fit.edges.weights), table.columns(), columns, run);
+  dag.sign = scatter(entries(fit.edges.sign), table.columns(), columns, run);
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
@@ -390,11 +391,14 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   const Matrix some = all ? Matrix() : of_rows(x_in, rows);
   const MatrixView given = all ? x_in : MatrixView(some);
   const Design design = of_rows(design_in, rows);
-  Matrix weight = equation_weights(given, design, any_missing);
+  Matrix weight = equation_weights(given.rows, given.cols, design);
   drop_equations(given, design, weight);
   const Matrix centered = design.batch.empty() ? Matrix() : center_batches(given, design);
   const MatrixView x = design.batch.empty() ? given : MatrixView(centered);
-  return learn(rows_of(x), weight, true, knowledge, options, run, checkpoint);
+  const RowSource source = rows_of(x);
+  sem::Table table(source, weight, options.standardize, true, run);
+  if (any_missing) table.impute(design.batch, options, run);
+  return learn(table, weight, knowledge, options, run, checkpoint);
 }
 
 namespace {
@@ -407,7 +411,10 @@ Dag learn_rows(const RowSource& source, const Knowledge& knowledge, const DagOpt
   check_memory(learn_dag_memory(source.rows, source.columns, options) -
                    table_bytes(source.rows, source.columns),
                task(source.rows, source.columns));
-  return learn(checked(source), Matrix(), false, knowledge, options, run, checkpoint);
+  const RowSource safe = checked(source);
+  const Matrix equal;
+  return learn(sem::Table(safe, equal, options.standardize, false, run), equal, knowledge, options,
+               run, checkpoint);
 }
 
 } // namespace

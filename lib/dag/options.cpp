@@ -26,8 +26,8 @@ OptionFields fields(DagOptions& o) {
   add({.name = "dag.refine",
        .value = choice(o.refine, {"automatic", "never", "always"}),
        .doc = "Decide the edges by held-out regressions along the learned order instead of by the "
-              "threshold. automatic: for up to 5000 columns with variance, nothing missing, with sem "
-              "mlp and, if not standardized, linear",
+              "threshold. automatic: for up to 5000 columns with variance, with sem mlp and, if not "
+              "standardized, linear",
        .source = "docs/method.md"});
   add({.name = "dag.standardize",
        .value = &o.standardize,
@@ -37,8 +37,9 @@ OptionFields fields(DagOptions& o) {
        .source = "docs/method.md"});
   add({.name = "dag.missing",
        .value = choice(o.missing, {"fail", "mask"}),
-       .doc = "NaN in the table. fail: an error; mask: adds nothing to the loss and enters other "
-              "equations at its column's mean",
+       .doc = "NaN in the table. fail: an error; mask: drawn from its distribution given the rest of "
+              "its row, by chained equations; right where what is missing is so at random given what "
+              "is there",
        .source = "docs/method.md"});
   add({.name = "dag.precision",
        .value = choice(o.precision, {"automatic", "double", "float"}),

@@ -3,7 +3,6 @@
 // tuned on simulated data.
 module;
 #include "internal/arma.hpp"
-#include "internal/message.hpp"
 #include "simd/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
@@ -26,12 +25,11 @@ module;
 module cape.dag;
 import cape.core;
 import cape.graph;
+#include "dag/regressions.hpp"
 
 namespace cape {
 namespace {
 
-constexpr double peak_rate = 0.08, final_rate = 0.01; // the second as a fraction of the first
-constexpr std::int64_t largest_batch = 64;
 constexpr std::int64_t max_sweeps = 6;
 constexpr double min_gain = 0.003;
 
@@ -39,235 +37,6 @@ constexpr double min_gain = 0.003;
 std::int64_t window(const DagOptions& options, std::int64_t columns) {
   if (options.refine_window >= 0) return options.refine_window;
   return options.sem == Sem::linear ? columns : 3;
-}
-
-// A regression of one column on a set of others, given in rising order.
-struct Family {
-  std::int64_t node;
-  std::vector<std::int64_t> parents;
-  auto operator<=>(const Family&) const = default;
-};
-
-// Cross-fitted regressions over the columns of one table. All of them share the folds and the order
-// of the minibatches, and the initial weight of an input is a function of seed, target and that
-// input alone: differences between two regressions then come from their inputs.
-class Regressions {
-public:
-  Regressions(const MatrixView& x, const DagOptions& options, Run& run);
-
-  std::int64_t rows() const { return rows_; }
-  /// Squared errors in the units of the data, in the order of row().
-  std::vector<double> squared_error(const Family& family) const;
-  /// Stands for a piece of work on a column and others, by their contents: in another part of the
-  /// table they have other numbers.
-  std::uint64_t key(std::string_view work, const Family& family) const;
-  /// Which row of the table the i-th squared error belongs to.
-  std::int64_t row(std::int64_t i) const { return row_[static_cast<std::size_t>(i)]; }
-
-private:
-  /// The rows of a fold are first(fold) .. first(fold + 1) - 1.
-  std::int64_t first(std::int64_t fold) const { return (fold * rows_ + folds_ - 1) / folds_; }
-  std::int64_t size(std::int64_t fold) const { return first(fold + 1) - first(fold); }
-  const float* column(std::int64_t j) const { return scaled_.data() + j * rows_; }
-  void initialize(simd::NodeRegression& net, const Family& family, std::int64_t fold) const;
-  /// On all rows but those of a fold.
-  void train(simd::NodeRegression& net, const float* table, const float* target,
-             std::int64_t fold) const;
-  arma::mat products(std::int64_t fold) const;
-  /// The standardized target as predicted across the folds, in the order of row().
-  std::vector<double> fit_networks(const Family& family) const;
-  std::vector<double> fit_least_squares(const Family& family) const;
-
-  std::int64_t rows_, folds_, hidden_, epochs_;
-  Run& run_;
-  std::vector<std::int64_t> row_; // a random order; folds are parts of it
-  std::vector<float> scaled_;     // columns of mean 0 and variance 1, in that order
-  std::vector<double> variance_;
-  std::vector<std::uint64_t> id_; // a column is known by its content, not by its number
-  std::vector<arma::mat> products_; // linear: X'X of the columns and the constant 1, of the
-                                    // rows outside each fold
-};
-
-Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& run)
-    : rows_(x.rows), folds_(refinement_folds(x.rows)), hidden_(options.refine_hidden),
-      epochs_(options.refine_epochs), run_(run),
-      row_(Rng(run.seed(), {hash("dag.refine.folds")}).permutation(x.rows)),
-      scaled_(static_cast<std::size_t>(x.rows * x.cols)) {
-  std::vector<double> column(static_cast<std::size_t>(rows_));
-  for (std::int64_t j = 0; j < x.cols; ++j) {
-    run.poll();
-    for (std::int64_t i = 0; i < rows_; ++i) column[static_cast<std::size_t>(i)] = x(i, j);
-    id_.push_back(hash(column));
-    const double n = static_cast<double>(rows_);
-    const double mean = std::accumulate(column.begin(), column.end(), 0.0) / n;
-    double sum = 0;
-    for (const double value : column) sum += (value - mean) * (value - mean);
-    const double variance = sum / n, sd = std::sqrt(variance);
-    if (!(sd > 0) || !(sd < 1e150)) // squares of errors are in the range of double
-      throw Error(Status::invalid_argument,
-                  message("x: column ", j + 1, " (counted from 1) has the standard deviation ", sd,
-                          "; it must be positive and below 1e150"));
-    variance_.push_back(variance);
-    float* out = scaled_.data() + j * rows_;
-    for (const std::int64_t i : row_)
-      *out++ = static_cast<float>((column[static_cast<std::size_t>(i)] - mean) / sd);
-  }
-  if (options.sem == Sem::linear) {
-    for (std::int64_t fold = 0; fold < folds_; ++fold) products_.push_back(products(fold));
-    arma::mat all = products_[0];
-    for (std::size_t fold = 1; fold < products_.size(); ++fold) all += products_[fold];
-    for (arma::mat& of_fold : products_) of_fold = all - of_fold;
-  }
-}
-
-// By plain sums, whose bits do not depend on where a column stands.
-arma::mat Regressions::products(std::int64_t fold) const {
-  const std::int64_t m = std::ssize(id_);
-  const std::vector<float> ones(static_cast<std::size_t>(rows_), 1.0F);
-  const auto start = [&](std::int64_t j) {
-    return (j < m ? column(j) : ones.data()) + first(fold);
-  };
-  arma::mat sums(static_cast<arma::uword>(m + 1), static_cast<arma::uword>(m + 1));
-  run_.parallel_for(m + 1, [&](std::int64_t j) {
-    run_.poll();
-    for (std::int64_t i = 0; i <= j; ++i)
-      sums(static_cast<arma::uword>(i), static_cast<arma::uword>(j)) =
-          std::inner_product(start(i), start(i) + size(fold), start(j), 0.0,
-                             std::plus<>(), std::multiplies<double>());
-  });
-  return arma::symmatu(sums);
-}
-
-void Regressions::initialize(simd::NodeRegression& net, const Family& family,
-                             std::int64_t fold) const {
-  const std::uint64_t target = id_[static_cast<std::size_t>(family.node)];
-  const auto stream = [&](std::string_view what, std::uint64_t input) {
-    return Rng(run_.seed(), {hash(what), target, static_cast<std::uint64_t>(fold), input});
-  };
-  const auto n_inputs = static_cast<std::int64_t>(family.parents.size());
-  float* p = net.parameters();
-  for (std::int64_t i = 0; i < n_inputs; ++i) {
-    const std::int64_t parent = family.parents[static_cast<std::size_t>(i)];
-    Rng rng = stream("dag.refine.weight", id_[static_cast<std::size_t>(parent)]);
-    const double sd = 1 / std::sqrt(static_cast<double>(n_inputs));
-    for (std::int64_t k = 0; k < hidden_; ++k)
-      p[net.weight(i, k)] = static_cast<float>(sd * rng.normal());
-  }
-  Rng rng = stream("dag.refine.unit", 0);
-  const double output_sd = 0.3 / std::sqrt(static_cast<double>(hidden_));
-  for (std::int64_t k = 0; k < hidden_; ++k) {
-    p[net.weight(n_inputs, k)] = static_cast<float>(0.5 * rng.normal());
-    p[net.output(k)] = static_cast<float>(output_sd * rng.normal());
-  }
-}
-
-void Regressions::train(simd::NodeRegression& net, const float* table, const float* target,
-                        std::int64_t fold) const {
-  const std::int64_t n = rows_ - size(fold);
-  const std::int64_t batch = std::min(largest_batch, n);
-  const std::int64_t n_steps = (epochs_ * n + batch - 1) / batch;
-  constexpr std::int64_t between_polls = 64;
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
-  Rng rng(run_.seed(), {hash("dag.refine.batches"), static_cast<std::uint64_t>(fold)});
-  // The rows are in random order already: going round them with a random stride that is coprime to
-  // their number is a new permutation for the price of two random numbers. A batch that reaches the
-  // end of one goes on with the next.
-  std::int64_t position = 0, stride = 1, left = 0;
-  const auto next_row = [&] {
-    if (left-- == 0) {
-      left = n - 1;
-      position = rng.integer(n);
-      do stride = 1 + rng.integer(n);
-      while (std::gcd(stride, n) != 1);
-    }
-    const std::int64_t row = position < first(fold) ? position : position + size(fold);
-    position += stride;
-    if (position >= n) position -= n;
-    return row;
-  };
-  for (std::int64_t step = 0; step < n_steps; ++step) {
-    if (step % between_polls == 0) run_.poll();
-    std::ranges::generate(rows, next_row);
-    const double t = static_cast<double>(step) / static_cast<double>(n_steps);
-    const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * t));
-    net.step(table, target, rows.data(), batch,
-             peak_rate * (final_rate + (1 - final_rate) * cosine));
-  }
-}
-
-std::vector<double> Regressions::fit_networks(const Family& family) const {
-  const auto n_inputs = static_cast<std::int64_t>(family.parents.size());
-  const std::int64_t stride = simd::NodeRegression(n_inputs, hidden_).stride();
-  simd::AlignedFloats table(rows_ * stride);
-  for (std::int64_t i = 0; i < n_inputs; ++i) {
-    const float* input = column(family.parents[static_cast<std::size_t>(i)]);
-    for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + i] = input[r];
-  }
-  for (std::int64_t r = 0; r < rows_; ++r) table.data()[r * stride + n_inputs] = 1;
-
-  const float* target = column(family.node);
-  std::vector<float> fitted(static_cast<std::size_t>(rows_));
-  for (std::int64_t fold = 0; fold < folds_; ++fold) {
-    simd::NodeRegression net(n_inputs, hidden_);
-    initialize(net, family, fold);
-    train(net, table.data(), target, fold);
-    net.predict(table.data() + first(fold) * stride, size(fold), fitted.data() + first(fold));
-  }
-  return {fitted.begin(), fitted.end()};
-}
-
-std::vector<double> Regressions::fit_least_squares(const Family& family) const {
-  arma::uvec inputs = arma::conv_to<arma::uvec>::from(family.parents);
-  inputs.insert_rows(inputs.n_elem, 1);
-  inputs.tail(1) = static_cast<arma::uword>(std::ssize(id_)); // the constant
-  const arma::uvec target{static_cast<arma::uword>(family.node)};
-  std::vector<double> fitted(static_cast<std::size_t>(rows_));
-  for (std::int64_t fold = 0; fold < folds_; ++fold) {
-    const arma::mat& products = products_[static_cast<std::size_t>(fold)];
-    arma::mat moments = products(inputs, inputs);
-    // Columns have variance 1: this changes nothing unless they are collinear.
-    moments.diag() += 1e-6 * static_cast<double>(rows_ - size(fold));
-    const arma::vec slopes = arma::solve(moments, products(inputs, target));
-    double* f = fitted.data() + first(fold);
-    std::fill_n(f, size(fold), slopes.back());
-    for (arma::uword i = 0; i + 1 < inputs.n_elem; ++i) {
-      const float* x = column(static_cast<std::int64_t>(inputs(i))) + first(fold);
-      for (std::int64_t r = 0; r < size(fold); ++r) f[r] += slopes(i) * x[r];
-    }
-  }
-  return fitted;
-}
-
-std::vector<double> Regressions::squared_error(const Family& family) const {
-  const float* target = column(family.node);
-  const double variance = variance_[static_cast<std::size_t>(family.node)];
-  std::vector<double> fitted(static_cast<std::size_t>(rows_));
-  if (!family.parents.empty()) {
-    // Inputs in the order of their ids, so that the numbering of the columns changes no sum.
-    Family sorted = family;
-    std::ranges::sort(sorted.parents, {}, [&](std::int64_t i) {
-      return std::pair(id_[static_cast<std::size_t>(i)], i);
-    });
-    fitted = products_.empty() ? fit_networks(sorted) : fit_least_squares(sorted);
-  }
-  std::vector<double> error(static_cast<std::size_t>(rows_));
-  for (std::int64_t r = 0; r < rows_; ++r) {
-    const double f = fitted[static_cast<std::size_t>(r)], y = target[r];
-    // A fit that went out of the range of float says nothing: the mean is as good.
-    const double e = std::isfinite(f) ? y - f : y;
-    error[static_cast<std::size_t>(r)] = variance * e * e;
-  }
-  return error;
-}
-
-std::uint64_t Regressions::key(std::string_view work, const Family& family) const {
-  std::string text(work);
-  const auto add = [&](std::int64_t j) {
-    text += " " + std::to_string(id_[static_cast<std::size_t>(j)]);
-  };
-  add(family.node);
-  for (const std::int64_t parent : family.parents) add(parent);
-  return hash(text);
 }
 
 // What the journal, which may be null, has under this key.
@@ -318,8 +87,22 @@ double paired_t(const std::vector<double>& without, const std::vector<double>& w
 // An effect may be one of large values alone, or be hidden by a few outliers: the larger t counts,
 // of the errors as they are and up to the limit of an outlier.
 double effect_t(const std::vector<double>& without, const std::vector<double>& with) {
+  constexpr std::size_t least_rows = 10; // of a column with missing values
+  if (with.size() < least_rows) return 0;
   return std::max(paired_t(without, with, std::numeric_limits<double>::infinity()),
                   paired_t(without, with, outlier_limit(with)));
+}
+
+// The errors of the rows where neither end of an edge is missing: what was drawn is as much a function
+// of the other end as the draw made it.
+std::vector<double> where_known(const std::vector<double>& errors, const Regressions& regressions,
+                                const sem::Mask& missing, std::int64_t from, std::int64_t to) {
+  if (missing.empty()) return errors;
+  std::vector<double> known;
+  for (std::int64_t i = 0; i < std::ssize(errors); ++i)
+    if (const std::int64_t row = regressions.row(i); !missing(row, from) && !missing(row, to))
+      known.push_back(errors[static_cast<std::size_t>(i)]);
+  return known;
 }
 
 // Factors of lambda: see penalty_factors().
@@ -355,7 +138,8 @@ BasicMatrix<std::int8_t> candidates(const MatrixView& weights, const Matrix& fac
 
 // Backward elimination of causes, for all families at once; those that are required stay. report
 // gets the number of regressions that come next, and of families that may still lose a cause.
-Elimination eliminate_from(std::vector<Family> open, const Regressions& regressions, double least_t,
+Elimination eliminate_from(std::vector<Family> open, const Regressions& regressions,
+                           const sem::Mask& missing, double least_t,
                            const std::function<bool(std::int64_t, std::int64_t)>& required,
                            Run& run, Journal* journal,
                            const std::function<void(std::size_t, std::size_t)>& report) {
@@ -373,7 +157,10 @@ Elimination eliminate_from(std::vector<Family> open, const Regressions& regressi
   };
   const auto test = [&](Trial& trial) {
     trial.error = regressions.squared_error(trial.without);
-    trial.t = effect_t(trial.error, error[trial.of]);
+    const auto errors = [&](const std::vector<double>& of_all) {
+      return where_known(of_all, regressions, missing, trial.parent, trial.without.node);
+    };
+    trial.t = effect_t(errors(trial.error), errors(error[trial.of]));
     note(journal, trial.key, trial.t);
   };
   std::map<std::pair<std::int64_t, std::int64_t>, double> statistic; // 0 where not tested
@@ -441,9 +228,10 @@ Elimination eliminate_from(std::vector<Family> open, const Regressions& regressi
 
 class Search {
 public:
-  Search(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
-         bool unequal_variances, const DagOptions& options, Run& run, Journal* journal)
-      : regressions_(x, options, run), factor_(factor),
+  Search(const MatrixView& x, const sem::Mask& missing, const MatrixView& weights,
+         const Matrix& factor, bool unequal_variances, const DagOptions& options, Run& run,
+         Journal* journal)
+      : regressions_(x, options, run), missing_(missing), factor_(factor),
         candidates_(candidates(weights, factor, most_partners(options.sem))),
         unequal_variances_(unequal_variances), t_(refinement_t(options, x.rows)), options_(options),
         run_(run), journal_(journal) {}
@@ -465,6 +253,7 @@ private:
   void report_fits(std::size_t n);
 
   Regressions regressions_;
+  const sem::Mask& missing_;
   const Matrix& factor_;
   BasicMatrix<std::int8_t> candidates_;
   bool unequal_variances_;
@@ -586,7 +375,7 @@ Refinement Search::eliminate(const Order& order) {
   std::vector<Family> families;
   for (std::size_t p = 0; p < order.size(); ++p) families.push_back(family(order, p));
   Elimination found = eliminate_from(
-      std::move(families), regressions_, t_,
+      std::move(families), regressions_, missing_, t_,
       [this](std::int64_t i, std::int64_t j) { return is_required(factor_, i, j); }, run_, journal_,
       [this](std::size_t fits, std::size_t) { report_fits(fits); });
   Refinement result{Matrix(std::ssize(order), std::ssize(order)), std::move(found.kept), order};
@@ -663,11 +452,12 @@ double refinement_t(const DagOptions& options, std::int64_t rows) {
 
 Refinement refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                   const DagOptions& options, Run& run) {
-  return refine(x, weights, Matrix(), unequal_variances, options, run, nullptr);
+  return refine(x, {}, weights, Matrix(), unequal_variances, options, run, nullptr);
 }
 
-Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& factor,
-                  bool unequal_variances, const DagOptions& options, Run& run, Journal* journal) {
+Refinement refine(const MatrixView& x, const sem::Mask& missing, const MatrixView& weights,
+                  const Matrix& factor, bool unequal_variances, const DagOptions& options, Run& run,
+                  Journal* journal) {
   check_observations(x, options);
   check_view(weights, "weights");
   check_finite(weights, "weights");
@@ -690,12 +480,13 @@ Refinement refine(const MatrixView& x, const MatrixView& weights, const Matrix& 
   run.report({"dag.refine", 0});
   std::vector<std::int64_t> order =
       topological_order(project_acyclic(Digraph::from_adjacency(preference), 0, run).graph);
-  Search search(x, strength, factor, unequal_variances, options, run, journal);
+  Search search(x, missing, strength, factor, unequal_variances, options, run, journal);
   search.improve(order);
   return search.eliminate(order);
 }
 
-Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::int64_t>>& causes,
+Elimination eliminate(const MatrixView& x, const sem::Mask& missing,
+                      const std::vector<std::vector<std::int64_t>>& causes,
                       const std::vector<Edge>& required, const DagOptions& options, Run& run,
                       Journal* journal, const std::function<void(std::size_t)>& report) {
   std::vector<Family> families;
@@ -704,7 +495,7 @@ Elimination eliminate(const MatrixView& x, const std::vector<std::vector<std::in
   std::set<std::pair<std::int64_t, std::int64_t>> stays;
   for (const Edge& e : required) stays.emplace(e.from, e.to);
   return eliminate_from(
-      std::move(families), Regressions(x, options, run), refinement_t(options, x.rows),
+      std::move(families), Regressions(x, options, run), missing, refinement_t(options, x.rows),
       [&](std::int64_t i, std::int64_t j) {
         return stays.contains({i, j});
       },

@@ -5,6 +5,7 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <new>
 #include <numeric>
 #include <span>
@@ -71,7 +72,7 @@ Table::Table(const RowSource& source, const Matrix& weight, bool standardize, bo
   columns_ = varying;
   sort_by_content(run);
   if (!keep) return;
-  Matrix all(source.rows, features());
+  Matrix all(source.rows, features(), run);
   for_blocks(source.rows, source.columns, [&](const std::vector<std::int64_t>& rows) {
     const Matrix block = prepared<double>(rows, run);
     run.parallel_for(features(), [&](std::int64_t c) {
@@ -221,6 +222,55 @@ Matrix Table::spaced_rows(std::int64_t count, std::span<const std::int64_t> feat
       std::copy_n(block.column(features[f]), block.rows(),
                   out.column(static_cast<std::int64_t>(f)) + numbers.front());
   });
+  return out;
+}
+
+void Table::impute(std::span<const std::int64_t> batch, const DagOptions& options, Run& run) {
+  missing_ = Mask(rows(), features());
+  bool any = false;
+  for_blocks(rows(), source_.columns, [&](const std::vector<std::int64_t>& numbers) {
+    const Matrix block = raw(numbers);
+    for (std::int64_t c = 0; c < features(); ++c)
+      for (std::int64_t i = 0; i < block.rows(); ++i) {
+        const bool gap = std::isnan(block(i, columns_[static_cast<std::size_t>(c)]));
+        missing_(numbers.front() + i, c) = gap;
+        any |= gap;
+      }
+  });
+  if (!any) {
+    missing_ = {};
+    return;
+  }
+  std::map<std::int64_t, std::vector<std::int64_t>> groups; // what is centred together
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < rows(); ++i) {
+    all.push_back(i);
+    groups[batch.empty() ? 0 : batch[static_cast<std::size_t>(i)]].push_back(i);
+  }
+  const Matrix weight = read_weights<double>(all, run);
+  sem::impute(values_, missing_, weight, options, run);
+  run.parallel_for(features(), [&](std::int64_t c) {
+    for (const auto& [number, group] : groups) {
+      double sum = 0, total = 0;
+      for (const std::int64_t i : group) {
+        const double w = weight.empty() ? 1 : weight(i, c);
+        sum += w * values_(i, c);
+        total += w;
+      }
+      if (total == 0) continue;
+      for (const std::int64_t i : group) values_(i, c) -= sum / total;
+      const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
+      if (batch.empty()) center_[j] += sum / total * scale_[j];
+    }
+  });
+}
+
+Mask Table::spaced_missing(std::int64_t count, std::span<const std::int64_t> features) const {
+  if (missing_.empty()) return {};
+  Mask out(count, std::ssize(features));
+  for (std::int64_t f = 0; f < out.cols(); ++f)
+    for (std::int64_t r = 0; r < count; ++r)
+      out(r, f) = missing_(r * rows() / count, features[static_cast<std::size_t>(f)]);
   return out;
 }
 

@@ -97,8 +97,8 @@ one_of <- function(value, choices, name) {
 #'   to show that it does.
 #' @param refine whether the edges are decided by held-out regressions of every feature on its possible
 #'   causes and, with up to 100 features, their order too. `NA`: for up to 5,000 varying features with
-#'   `sem = "mlp"`, and with `sem = "linear"` unless standardized. Fits with missing values, perturbed or
-#'   weighted cells are not refined: `NA` leaves it out with a warning, `TRUE` is an error.
+#'   `sem = "mlp"`, and with `sem = "linear"` unless standardized. Fits with perturbed or weighted
+#'   cells are not refined: `NA` leaves it out with a warning, `TRUE` is an error.
 #' @param standardize scale features to unit variance and let their noise variances differ. Features are
 #'   always centred. Without scaling, the order that raw variances imply is used: right when noise
 #'   variances are alike, misleading when units are arbitrary. The directions of linear relations with
@@ -111,8 +111,12 @@ one_of <- function(value, choices, name) {
 #'   `NA` and there are more features than that refines, the one of [cape_suggest_threshold()].
 #' @param epochs passes over the cells.
 #' @param constraint how acyclicity is measured: `"expm"` (the paper's) or `"logdet"`.
-#' @param missing what to do with `NA`: `"fail"`, or `"mask"`, which leaves missing values out of the
-#'   loss. Infinite values are always an error.
+#' @param missing what to do with `NA`: `"fail"`, or `"mask"`, which draws missing values from their
+#'   distribution given the rest of their cell, by chained equations, before the graph is learned; an edge is
+#'   tested on the cells where both its ends are known. This assumes that values are missing at random given
+#'   those that are there: it may depend on values that are known, such as the batch or another feature, but
+#'   not on the missing value itself. (Values below a limit of detection are not missing at random.) What is
+#'   missing then costs edges, and brings hardly any. Infinite values are always an error.
 #' @param l2 ridge penalty on the networks' weights.
 #' @param candidates features that may be causes of a feature, chosen by association before learning
 #'   (`sem = "mlp"`); time and memory of learning then grow with features times this, which is for

@@ -94,7 +94,7 @@ with_progress <- function(verbose, call) {
         }
     }
     on.exit(finish())
-    labels <- c(dag = "Step I: learning the graph", dag.refine = "Step I: refining the graph",
+    labels <- c(dag.impute = "Step I: drawing missing values", dag = "Step I: learning the graph", dag.refine = "Step I: refining the graph",
         dag.threshold = "Step I: choosing the threshold",
         embed = "Step II: embedding the graph")
     progress <- function(stage, step, total, loss, constraint) suspendInterrupts({

@@ -453,7 +453,7 @@ BOOST_AUTO_TEST_CASE(keeps_a_weight_on_every_refined_edge) {
   BOOST_TEST(cut.statistic.empty());
 }
 
-BOOST_AUTO_TEST_CASE(masks_missing_values) {
+BOOST_AUTO_TEST_CASE(takes_missing_values) {
   const Matrix full = chain(3000);
   Matrix x = full;
   Rng rng(15);
@@ -465,14 +465,13 @@ BOOST_AUTO_TEST_CASE(masks_missing_values) {
   o.refine = Refine::always;
   const Dag dag = learn(x, o);
   check_sound(dag, 3);
-  BOOST_TEST(!dag.refined);
-  BOOST_TEST(warns(dag, "not refined"));
+  BOOST_TEST(dag.refined);
   BOOST_TEST(
       (pairs(dag.graph) == std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 2}}));
-  double sum = 0, count = 0;
-  for (std::int64_t r = 0; r < x.rows(); ++r)
-    if (!std::isnan(x(r, 1))) sum += x(r, 1), count += 1;
-  BOOST_TEST(std::fabs(dag.center[1] - sum / count) < 1e-12);
+  double sum = 0;
+  for (std::int64_t r = 0; r < x.rows(); ++r) sum += full(r, 1);
+  // The standard error of the mean is 0.03.
+  BOOST_TEST(std::fabs(dag.center[1] - sum / 3000) < 0.03);
 
   // Without missing values the policy changes nothing.
   DagOptions fail = plain(5), mask = fail;

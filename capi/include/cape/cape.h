@@ -301,7 +301,8 @@ CAPE_API cape_status cape_checkpoint_load(cape_checkpoint** out, const void* byt
 typedef struct cape_dag cape_dag;
 
 /* Learn a DAG over the columns of x ("dag." options; paper, eq_OptDAG). x: at least 10 observations
- * and 2 columns that vary; finite, except NaN with dag.missing = "mask". */
+ * and 2 columns that vary; finite, except NaN with dag.missing = "mask": such values are drawn
+ * from their distribution given the rest of their row (stage "dag.impute" of the progress). */
 CAPE_API cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, const cape_options* options);
 /* The same with what is known. CAPE_INVALID_ARGUMENT for numbers out of range, edges both required and
  * excluded, required edges with a cycle or of a column without variance; CAPE_DIM_MISMATCH for arrays of
