@@ -7,9 +7,10 @@
 
 void wait_until_wanted(void);
 
-#define FRAGMENT_VARIABLES                                                                                     \
-  cape_options *options, cape_result *result, cape_result *result_again, cape_dag *dag, cape_prior *prior,     \
-      cape_status status, cape_matrix_view table, const int64_t *tf, int64_t n_tf, const int64_t *from,        \
-      const int64_t *to, int64_t n_forbidden, const int64_t *donor, int64_t n_rows, const int64_t *cell,       \
-      const int64_t *target, int64_t n_knockouts, float *out, const float *q, const float *k, const float *v,  \
+#define FRAGMENT_VARIABLES                                                                         \
+  cape_options *options, cape_result *result, cape_result *result_again, cape_dag *dag,            \
+      cape_prior *prior, cape_status status, cape_matrix_view table, const int64_t *tf,            \
+      int64_t n_tf, const int64_t *from, const int64_t *to, int64_t n_forbidden,                   \
+      const int64_t *donor, int64_t n_rows, const int64_t *cell, const int64_t *target,            \
+      int64_t n_knockouts, float *out, const float *q, const float *k, const float *v,             \
       float *angles
