@@ -280,7 +280,7 @@ cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag) 
 cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag) {
   return guard([&] {
     const cape::Digraph& graph = graph_of(dag);
-    check_length(n, graph.size(), "n");
+    check_output(out, n, graph.size());
     if (!is_acyclic(graph))
       throw cape::Error(cape::Status::bad_state,
                         "dag has a cycle, so there is no order; cape_dag_prune removes cycles");
@@ -331,7 +331,7 @@ cape_status cape_acyclicity(double* h_out, double* gradient_out, int64_t n_rows,
 cape_status cape_pagerank(double* out, int64_t n, const cape_dag* dag, double restart) {
   return guard([&] {
     const cape::Digraph& graph = graph_of(dag);
-    check_length(n, graph.size(), "n");
+    check_output(out, n, graph.size());
     cape::Run run;
     copy_vector(out, n, cape::pagerank(graph, restart, run), "out");
   });

@@ -64,6 +64,13 @@ void check_sizes(std::int64_t n_rows, std::int64_t n_cols, std::int64_t right_ro
 void check_output(const double* out, std::int64_t n_rows, std::int64_t n_cols,
                   std::int64_t right_rows, std::int64_t right_cols);
 
+/// The same for a vector, and out not null if it has elements: before the work whose result goes there.
+template <class T>
+void check_output(const T* out, std::int64_t n, std::int64_t right) {
+  check_length(n, right, "n");
+  if (n > 0) required(out, "out");
+}
+
 /// Copy values to the caller's n elements, after check_length.
 template <class Values, class T>
 void copy_vector(T* out, std::int64_t n, const Values& values, std::string_view name) {

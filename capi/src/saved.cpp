@@ -68,6 +68,8 @@ void check(const cape_dag& g) {
               std::isfinite(d.effective_threshold) && std::isfinite(d.suggestion.threshold) &&
               finite(d.center) && finite(d.scale),
           "a number is not finite");
+  for (const cape::DagEpoch& e : d.history)
+    require(finite({e.loss, e.reconstruction, e.kl, e.h, e.rho, e.alpha}), "its history is not finite");
   if (!g.learned) {
     require(d.weights.empty() && d.sign.empty() && d.statistic.empty() && d.order.empty(),
             "a graph that was not learned has weights before pruning");
@@ -90,6 +92,9 @@ void check(const cape::Embedding& e) {
   require(e.hyperboloid.rows() == nodes && e.hyperboloid.cols() == dims + 1 &&
               is_of(e.generality, nodes) && is_of(e.radius, nodes) && is_of(e.pagerank, nodes),
           "coordinates are not of its nodes");
+  for (const cape::EmbedEpoch& epoch : e.history)
+    require(finite({epoch.loss, epoch.contrastive, epoch.ranking, epoch.generality}),
+            "its history is not finite");
   check_finite(e.hyperboloid, "hyperboloid");
   check_finite(e.poincare, "poincare");
   require(finite(e.generality) && finite(e.radius) && finite(e.pagerank) &&

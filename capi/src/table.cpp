@@ -18,7 +18,10 @@ cape_status preprocess(cape_table** out, const View* counts, const cape_options*
 
 template <class View>
 cape_status most_variable(int64_t* out, int64_t n, const View* x) noexcept {
-  return guard([&] { copy_vector(out, n, cape::most_variable(view_of(x, "x"), n), "out"); });
+  return guard([&] {
+    if (n > 0) required(out, "out");
+    copy_vector(out, n, cape::most_variable(view_of(x, "x"), n), "out");
+  });
 }
 
 } // namespace

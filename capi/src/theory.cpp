@@ -83,6 +83,7 @@ cape_status cape_expected_scores(double* out, int64_t n, const cape_matrix_view*
     const cape::MatrixView queries = rows(q, n, "q"), keys = rows(k, n, "k"),
                            from = rows(phi_m, n, "phi_m"), to = rows(phi_n, n, "phi_n"),
                            s = rows(sd_m, n, "sd_m"), t = rows(sd_n, n, "sd_n");
+    check_output(out, n, n);
     std::vector<double> scores;
     for (int64_t i = 0; i < n; ++i)
       scores.push_back(cape::expected_score(row_of(queries, i), row_of(keys, i), row_of(from, i),
@@ -103,7 +104,10 @@ cape_status cape_expected_margin(double* out, const cape_matrix_view* covariance
 
 cape_status cape_approximation_accuracy(double* out, double sd_m, double sd_n) {
   clear(out);
-  return guard([&] { required(out, "out") = cape::approximation_accuracy(sd_m, sd_n); });
+  return guard([&] {
+    double& accuracy = required(out, "out");
+    accuracy = cape::approximation_accuracy(sd_m, sd_n);
+  });
 }
 
 cape_status cape_average_bias(double* out, int64_t n_repeats, const cape_matrix_view* q,
@@ -112,7 +116,7 @@ cape_status cape_average_bias(double* out, int64_t n_repeats, const cape_matrix_
   return guard(options, [&](const cape_options& o) {
     const cape::MatrixView queries = view_of(q, "q"), keys = view_of(k, "k");
     const auto from = numbers(phi_m, n_angles, "phi_m"), to = numbers(phi_n, n_angles, "phi_n");
-    if (cape::checked_size(n_repeats, 1, "n_repeats") > 0) required(out, "out");
+    check_output(out, n_repeats, cape::checked_size(n_repeats, 1, "n_repeats"));
     constexpr int64_t most_pairs = int64_t{1} << 31;
     if (n > most_pairs)
       throw cape::Error(cape::Status::invalid_argument,
@@ -132,11 +136,16 @@ cape_status cape_average_bias(double* out, int64_t n_repeats, const cape_matrix_
 cape_status cape_mean_square_product(double* out, const cape_matrix_view* q,
                                      const cape_matrix_view* k) {
   clear(out);
-  return guard(
-      [&] { required(out, "out") = mean_square_product(view_of(q, "q"), view_of(k, "k")); });
+  return guard([&] {
+    double& mean = required(out, "out");
+    mean = mean_square_product(view_of(q, "q"), view_of(k, "k"));
+  });
 }
 
 cape_status cape_hoeffding_bound(double* out, double epsilon, int64_t n, double second_moment) {
   clear(out);
-  return guard([&] { required(out, "out") = cape::hoeffding_bound(epsilon, n, second_moment); });
+  return guard([&] {
+    double& bound = required(out, "out");
+    bound = cape::hoeffding_bound(epsilon, n, second_moment);
+  });
 }

@@ -480,6 +480,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
       checkpoint->epoch = epoch;
     }
   }
+  if (!std::isfinite(fit.h)) diverged("h(A) is", options.epochs); // of a checkpoint, without an epoch more
   return fit;
 }
 
