@@ -151,7 +151,7 @@ OptionFields fields(EmbedOptions& o) {
       {.name = "embed.negatives",
        .value = &o.negatives,
        .min = 0,
-       .max = 1e6,
+       .max = 65536, // more cost more than all pairs of most graphs
        .automatic = true,
        .doc =
            "Nodes drawn at every epoch to stand for all that are not among a node's positives; 0: "
