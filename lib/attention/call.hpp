@@ -234,10 +234,13 @@ void check_scored_values(const AttentionInput<T>& in) {
     checked_magnitude(in.k_angles, angle_count(in, in.k_length), "k_angles");
   }
   check_bias(in);
-  // Twice for the rotation, twice for the difference of two scores, twice for powers of 2.
-  const double reach = 8.0 * static_cast<double>(in.head_dim) *
-                       std::fabs(static_cast<double>(scale_of(in))) * q * std::max(k, 1.0);
   constexpr auto most = static_cast<double>(std::numeric_limits<T>::max());
+  const double scale = std::fabs(static_cast<double>(scale_of(in)));
+  if (!(2 * scale <= most)) // the kernel takes powers of 2
+    throw Error(Status::invalid_argument,
+                message("scale is ", in.scale, "; its magnitude must be at most ", most / 2));
+  // Twice for the rotation, twice for the difference of two scores, twice for powers of 2.
+  const double reach = 8.0 * static_cast<double>(in.head_dim) * scale * q * std::max(k, 1.0);
   // What is turned may be twice as large before a small scale makes it smaller.
   if (!(reach <= most) || (has_angles(in) && std::max(q, k) > most / 2))
     throw Error(Status::invalid_argument, message("the largest magnitudes, ", q, " in q and ", k,

@@ -470,6 +470,17 @@ static void huge_sizes(void) {
   CHECK_ERROR(cape_average_bias(x, 1, &v2, &v2, x, x, 1, 1, INT64_MAX, options),
               CAPE_INVALID_ARGUMENT, "at most 2147483648");
   CHECK(d == NULL);
+  cape_attention_shape scaled = CAPE_ATTENTION_SHAPE(1, 1, 1, 1, 1);
+  const float tiny_f32 = 1e-3f;
+  float out_f32 = 7;
+  scaled.scale = 3e38; /* times log2(e) beyond float */
+  CHECK_ERROR(cape_attention_f32(&out_f32, NULL, &scaled, &tiny_f32, &tiny_f32, &tiny_f32, NULL, NULL, NULL, NULL),
+              CAPE_INVALID_ARGUMENT, "scale is 3e+38");
+  CHECK(out_f32 == 7);
+  const double tiny = 1e-3;
+  scaled.scale = -1.7e308;
+  CHECK_ERROR(cape_attention(x, NULL, &scaled, &tiny, &tiny, &tiny, NULL, NULL, NULL, NULL), CAPE_INVALID_ARGUMENT,
+              "scale is -1.7e+308");
   const cape_attention_shape shape = CAPE_ATTENTION_SHAPE(INT64_MAX, 2, INT64_MAX, 1, 2);
   CHECK_STATUS(cape_attention(x, NULL, &shape, x, x, x, NULL, NULL, NULL, NULL),
                CAPE_INVALID_ARGUMENT);
