@@ -1,0 +1,49 @@
+// Matrices of the fuzzers: small, of either layout, with gaps, and now and then described wrongly.
+#pragma once
+#include "fuzz.hpp"
+
+namespace fuzz {
+
+struct Matrix {
+  std::vector<double> values; ///< no more than the view may reach, so that sanitizers see the rest
+  cape_matrix_view view;
+
+  Matrix(Input& in, std::int64_t rows, std::int64_t cols) {
+    if (in.one_in(24)) rows = in.in(0, 6);
+    if (in.one_in(24)) cols = in.in(0, 6);
+    const bool by_row = in.flip();
+    const std::int64_t length = by_row ? cols : rows, count = by_row ? rows : cols;
+    const std::int64_t ld = length + (in.flip() ? 0 : in.in(0, 3));
+    values = in.numbers(length > 0 && count > 0 ? ld * (count - 1) + length : 0);
+    view = {sizeof view, values.data(), rows, cols, ld, by_row ? CAPE_ROW_MAJOR : CAPE_COL_MAJOR};
+    if (!in.one_in(12)) return;
+    switch (in.in(0, 7)) {
+    case 0: view.data = nullptr; break;
+    case 1: view.ld = std::min(in.integer(), ld - 1); break;
+    case 2: view.layout = 7; break;
+    case 3: view.struct_size = static_cast<std::size_t>(in.in(0, 7)); break;
+    case 4: view.n_rows = std::numeric_limits<std::int64_t>::min(); break;
+    case 5: view.n_rows = view.n_cols = std::numeric_limits<std::int64_t>::max(); break;
+    case 6: view.n_rows = std::int64_t{1} << 40, view.data = nullptr; break;
+    default: view.n_cols = -1;
+    }
+  }
+  void shrink(double below) {
+    for (double& v : values) v = std::fmod(v, below);
+  }
+};
+
+/// A buffer of rows x cols, or now and then of other dimensions.
+struct Output {
+  std::int64_t rows, cols;
+  std::vector<double> values;
+
+  Output(Input& in, std::int64_t r, std::int64_t c) : rows(r), cols(c) {
+    if (in.one_in(32)) rows = in.in(0, 8);
+    values.assign(static_cast<std::size_t>(rows * cols), -7);
+  }
+  double* data() { return values.data(); }
+  cape_matrix_view view() const { return CAPE_MATRIX_VIEW(values.data(), rows, cols); }
+};
+
+} // namespace fuzz
