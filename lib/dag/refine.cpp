@@ -3,6 +3,7 @@
 // tuned on simulated data.
 module;
 #include "internal/arma.hpp"
+#include "internal/message.hpp"
 #include "simd/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
