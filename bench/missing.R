@@ -27,7 +27,7 @@ at_means <- function(x) {
   x
 }
 errors <- function(x, truth, mechanism) {
-  if (ncol(x) < 50L) return(rep(NA_real_, 4L))
+  if (ncol(x) < 50L) return(c(shd = NA, missing = NA, extra = NA, reversed = NA))
   dag <- suppressWarnings(cape_learn_dag(x, DagParam(sem = mechanism, missing = "mask"), seed = 1, num.threads = 2L,
     verbose = FALSE))
   unlist(cape_compare(dag, truth)[c("shd", "missing", "extra", "reversed")])

@@ -426,7 +426,7 @@ struct Batch {
 /// Whether a value is missing, of every value of a table; empty: none is.
 using Mask = BasicMatrix<std::int8_t>;
 
-/// What is learned from: the columns of a source that vary, centred (and scaled), 0 where missing, in
+/// What is learned from: the columns of a source that vary, centred (and scaled), 0 where missing until impute(), in
 /// an order of their content, so that the fit does not depend on how they were numbered. In memory,
 /// or read when rows are wanted; every number is the same either way.
 class Table {
@@ -465,9 +465,9 @@ public:
   /// All rows; empty if they are not in memory.
   const Matrix& values() const noexcept { return values_; }
 
-  /// Draw the missing values of a table in memory, see learn_dag(). Columns have the mean 0 again, or
-  /// every batch of them has, if batch is not empty.
-  void impute(std::span<const std::int64_t> batch, const DagOptions& options, Run& run);
+  /// Draw the missing values of a table in memory, see learn_dag(). Columns that had gaps have the mean
+  /// 0 again, or every batch of them has; those known in fewer than 10 rows become exogenous.
+  void impute(const Design& design, const DagOptions& options, Run& run);
   /// Which values were drawn, rows x features.
   const Mask& missing() const noexcept { return missing_; }
   /// The same of evenly spaced rows of these features.
@@ -766,6 +766,7 @@ RowSource rows_of(const MatrixView& x);
 Dag learn_dag(const MatrixView& x, const Knowledge& knowledge, const Design& design,
               const DagOptions& options, Run& run, Checkpoint* checkpoint);
 
+constexpr std::int64_t least_rows = 10; ///< to learn an equation from, or to test an edge
 /// The errors of learn_dag() for a design of a table of this size.
 void check(const Design& design, std::int64_t rows, std::int64_t columns);
 /// The rows that count: those with a weight and, where values may be missing, with a value.

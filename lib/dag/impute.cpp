@@ -29,7 +29,9 @@ constexpr std::int64_t most_predictors = 30;
 constexpr std::int64_t rows_per_predictor = 5; ///< at least, or some predictors are left out
 constexpr std::int64_t most_columns = 5000;    ///< with networks: their time grows with them
 constexpr int linear_sweeps = 10, network_sweeps = 4;
-constexpr std::int64_t block = 32; ///< columns whose equations are fitted at a time
+constexpr std::int64_t most_equations = 32;  ///< columns whose equations are fitted at a time
+constexpr double equation_bytes = 0x1p28;    ///< and at most what these take
+constexpr std::size_t rows_at_once = 1 << 12; ///< drawn between two polls
 constexpr std::int64_t donors = 20;
 
 // A column with gaps.
@@ -48,8 +50,13 @@ Matrix rows_of(const Matrix& x, std::span<const std::int64_t> rows,
   return out;
 }
 
+Range range_of(const double* values, std::span<const std::int64_t> rows) {
+  Range range;
+  for (const std::int64_t r : rows) range.add(values[r]);
+  return range;
+}
 bool varies(const double* values, std::span<const std::int64_t> rows) {
-  return std::ranges::any_of(rows, [&](std::int64_t r) { return values[r] != values[rows[0]]; });
+  return !range_of(values, rows).constant();
 }
 
 // The equation of one column, fitted where it is known.
@@ -76,17 +83,28 @@ public:
   }
 
   // The prediction from the rest of the row, and the residual of one of the rows that are predicted
-  // most alike.
-  void draw(Matrix& x, Rng rng) const {
-    const std::vector<double> predicted =
-        regressions_.predict(family_, fit_, rows_of(x, of_.gaps, columns_));
+  // most alike. Where the others are unlike all that was fitted, a prediction may be anything: it goes
+  // at most as far beyond the fitted values as these reach.
+  void draw(Matrix& x, Rng rng, Run& run) const {
     const std::int64_t n = std::ssize(known_), width = std::min(donors, n);
-    for (std::size_t g = 0; g < predicted.size(); ++g) {
-      const double f = std::isfinite(predicted[g]) ? predicted[g] : 0;
-      const std::int64_t at = std::ranges::lower_bound(known_, f, {}, &Known::fitted) - known_.begin();
-      const std::int64_t first = std::clamp<std::int64_t>(at - width / 2, 0, n - width);
-      const Known& donor = known_[static_cast<std::size_t>(first + rng.integer(width))];
-      x(of_.gaps[g], of_.column) = regressions_.value(family_.node, f + donor.residual);
+    const double lowest = known_.front().fitted, highest = known_.back().fitted,
+                 reach = highest - lowest;
+    const std::span<const std::int64_t> gaps = of_.gaps;
+    for (std::size_t begin = 0; begin < gaps.size(); begin += rows_at_once) {
+      run.poll();
+      const auto rows = gaps.subspan(begin, std::min(rows_at_once, gaps.size() - begin));
+      const std::vector<double> predicted =
+          regressions_.predict(family_, fit_, rows_of(x, rows, columns_));
+      for (std::size_t g = 0; g < rows.size(); ++g) {
+        const double f = std::isfinite(predicted[g])
+                             ? std::clamp(predicted[g], lowest - reach, highest + reach)
+                             : 0;
+        const std::int64_t at =
+            std::ranges::lower_bound(known_, f, {}, &Known::fitted) - known_.begin();
+        const std::int64_t first = std::clamp<std::int64_t>(at - width / 2, 0, n - width);
+        const Known& donor = known_[static_cast<std::size_t>(first + rng.integer(width))];
+        x(rows[g], of_.column) = regressions_.value(family_.node, f + donor.residual);
+      }
     }
   }
 
@@ -118,11 +136,15 @@ std::vector<std::int64_t> strongest(const Matrix& x, const Incomplete& of,
   const std::int64_t count = std::ssize(of.known) / rows_per_predictor;
   if (std::ssize(candidates) <= count) return candidates;
   std::vector<std::pair<double, std::int64_t>> by_strength;
+  const double effect_size = range_of(x.column(of.column), of.known).size();
   for (const std::int64_t i : candidates) {
+    const double size = range_of(x.column(i), of.known).size(); // no square overflows
     double product = 0, squares = 0;
     for (const std::int64_t r : of.known) {
-      product += x(r, i) * x(r, of.column);
-      squares += x(r, i) * x(r, i);
+      if (size == 0 || effect_size == 0) break;
+      const double cause = x(r, i) / size;
+      product += cause * (x(r, of.column) / effect_size);
+      squares += cause * cause;
     }
     by_strength.emplace_back(squares > 0 ? -std::fabs(product) / std::sqrt(squares) : 0, i);
   }
@@ -183,6 +205,11 @@ void impute(Matrix& x, const Mask& missing, const Matrix& weight, const DagOptio
   }
   const bool networks = options.sem != Sem::linear && x.cols() <= most_columns;
   const int sweeps = linear_sweeps + (networks ? network_sweeps : 0);
+  // An equation has its columns as they are and standardized.
+  const auto block = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(equation_bytes / (12.0 * (most_predictors + 1)) /
+                                static_cast<double>(x.rows())),
+      1, most_equations));
   DagOptions linear = options;
   linear.sem = Sem::linear;
   for (int sweep = 1; sweep <= sweeps; ++sweep)
@@ -195,7 +222,7 @@ void impute(Matrix& x, const Mask& missing, const Matrix& weight, const DagOptio
           equations.emplace_back(x, incomplete[c], sweep <= linear_sweeps ? linear : options, run);
       run.parallel_for(std::ssize(equations),
                        [&](std::int64_t e) { equations[static_cast<std::size_t>(e)].fit(); });
-      for (const Equation& e : equations) e.draw(x, stream(sweep, e.column()));
+      for (const Equation& e : equations) e.draw(x, stream(sweep, e.column()), run);
     }
 }
 

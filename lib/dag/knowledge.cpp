@@ -26,7 +26,6 @@ namespace cape {
 namespace {
 
 constexpr double excluded = std::numeric_limits<double>::infinity();
-constexpr std::int64_t least_rows = 10; ///< to learn an equation from
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(Status::invalid_argument, text); }
 

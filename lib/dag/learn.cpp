@@ -260,6 +260,8 @@ std::uint64_t fit_id(const sem::Table& table, const Matrix& weight, const sem::C
     const std::span values(m->data(), static_cast<std::size_t>(m->size()));
     text += " " + std::to_string(m->rows()) + " " + std::to_string(hash(values));
   }
+  const sem::Mask& missing = table.missing();
+  text += " " + std::to_string(hash(std::vector<double>(missing.data(), missing.data() + missing.size())));
   for (const Edge& e : start)
     text += " " + std::to_string(e.from) + " " + std::to_string(e.to) + " " +
             std::to_string(hash(std::span(&e.weight, 1)));
@@ -397,7 +399,7 @@ Dag learn_dag(const MatrixView& x_in, const Knowledge& knowledge, const Design& 
   const MatrixView x = design.batch.empty() ? given : MatrixView(centered);
   const RowSource source = rows_of(x);
   sem::Table table(source, weight, options.standardize, true, run);
-  if (any_missing) table.impute(design.batch, options, run);
+  if (any_missing) table.impute(design, options, run);
   return learn(table, weight, knowledge, options, run, checkpoint);
 }
 

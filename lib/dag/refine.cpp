@@ -14,7 +14,6 @@ module;
 #include <map>
 #include <optional>
 #include <new>
-#include <numbers>
 #include <numeric>
 #include <set>
 #include <span>
@@ -88,8 +87,7 @@ double paired_t(const std::vector<double>& without, const std::vector<double>& w
 // An effect may be one of large values alone, or be hidden by a few outliers: the larger t counts,
 // of the errors as they are and up to the limit of an outlier.
 double effect_t(const std::vector<double>& without, const std::vector<double>& with) {
-  constexpr std::size_t least_rows = 10; // of a column with missing values
-  if (with.size() < least_rows) return 0;
+  if (std::ssize(with) < least_rows) return 0; // of columns with missing values
   return std::max(paired_t(without, with, std::numeric_limits<double>::infinity()),
                   paired_t(without, with, outlier_limit(with)));
 }
@@ -106,7 +104,7 @@ std::vector<double> where_known(const std::vector<double>& errors, const Regress
   return known;
 }
 
-// Factors of lambda: see penalty_factors().
+// Factors of lambda: see EdgeFactors.
 bool is_excluded(const Matrix& factor, std::int64_t i, std::int64_t j) {
   return !factor.empty() && std::isinf(factor(i, j));
 }

@@ -225,7 +225,7 @@ Matrix Table::spaced_rows(std::int64_t count, std::span<const std::int64_t> feat
   return out;
 }
 
-void Table::impute(std::span<const std::int64_t> batch, const DagOptions& options, Run& run) {
+void Table::impute(const Design& design, const DagOptions& options, Run& run) {
   missing_ = Mask(rows(), features());
   bool any = false;
   for_blocks(rows(), source_.columns, [&](const std::vector<std::int64_t>& numbers) {
@@ -241,26 +241,38 @@ void Table::impute(std::span<const std::int64_t> batch, const DagOptions& option
     missing_ = {};
     return;
   }
+  const auto gaps = [this](std::int64_t c) {
+    return std::count(missing_.column(c), missing_.column(c) + rows(), std::int8_t{1});
+  };
+  for (std::int64_t c = 0; c < features(); ++c)
+    if (rows() - gaps(c) < least_rows) exogenous_.push_back(columns_[static_cast<std::size_t>(c)]);
+  std::ranges::sort(exogenous_);
+  exogenous_.erase(std::ranges::unique(exogenous_).begin(), exogenous_.end());
   std::map<std::int64_t, std::vector<std::int64_t>> groups; // what is centred together
   std::vector<std::int64_t> all;
+  const bool batches = !design.batch.empty();
   for (std::int64_t i = 0; i < rows(); ++i) {
     all.push_back(i);
-    groups[batch.empty() ? 0 : batch[static_cast<std::size_t>(i)]].push_back(i);
+    groups[batches ? design.batch[static_cast<std::size_t>(i)] : 0].push_back(i);
   }
   const Matrix weight = read_weights<double>(all, run);
   sem::impute(values_, missing_, weight, options, run);
+  // By the weights by which they were centred.
   run.parallel_for(features(), [&](std::int64_t c) {
+    if (gaps(c) == 0) return;
+    const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
+    const bool exogenous = std::ranges::binary_search(exogenous_, static_cast<std::int64_t>(j));
     for (const auto& [number, group] : groups) {
       double sum = 0, total = 0;
       for (const std::int64_t i : group) {
-        const double w = weight.empty() ? 1 : weight(i, c);
+        double w = 1;
+        if (batches && !design.weight.empty()) w = design.weight[static_cast<std::size_t>(i)];
+        if (!batches && !exogenous && !weight.empty()) w = weight(i, c);
         sum += w * values_(i, c);
         total += w;
       }
-      if (total == 0) continue;
       for (const std::int64_t i : group) values_(i, c) -= sum / total;
-      const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
-      if (batch.empty()) center_[j] += sum / total * scale_[j];
+      if (!batches) center_[j] += sum / total * scale_[j];
     }
   });
 }

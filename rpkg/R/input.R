@@ -320,7 +320,7 @@ check_finite <- function(scan, source, names, cells, param, at = seq_along(names
     bad <- which(scan$missing > 0)
     if (length(bad) > 0L && param@values$missing == "fail") {
         fail(bad, sum(scan$missing), is.na, "missing",
-            "; to leave missing values out of the fit use dag = DagParam(missing = \"mask\")")
+            "; to have missing values drawn given the rest of their cell use dag = DagParam(missing = \"mask\")")
     }
 }
 

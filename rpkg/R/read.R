@@ -226,6 +226,7 @@ read_text_table <- function(path) {
     body <- body[, -1L, drop = FALSE]
     check_utf8(samples, path, "the name of sample")
     check_utf8(features, path, "the name of feature")
+    check_utf8(c(body), path, "field")
 
     # What spreadsheets leave beside and below a table.
     blank <- array(!nzchar(trimws(body)), dim(body))

@@ -121,7 +121,9 @@ with_progress <- function(verbose, call) {
 # every `every` minutes. What run() leaves in `state` goes to the file if run() does not get to its end. store is
 # NULL without a file.
 with_checkpoint <- function(file, every, run) {
-    every <- check_number(every, "checkpoint.every", 0, Inf)
+    if (!identical(every, Inf)) {
+        every <- check_number(every, "checkpoint.every", 0, Inf)
+    }
     if (is.null(file)) {
         return(run(NULL))
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 import cape;
@@ -210,6 +211,84 @@ BOOST_AUTO_TEST_CASE(sparse_columns_and_rows_are_of_no_account) {
   for (std::int64_t j = 0; j < 4; ++j)
     for (std::int64_t i = 0; i < 400; ++i) longer(i, j) = i % 4 == 3 ? not_a_number : x(i - i / 4, j);
   BOOST_TEST((learn(longer, masked(Sem::linear)).weights == complete.weights));
+}
+
+// Its few values say nothing of its causes, whatever the one that seems to predict them best.
+BOOST_AUTO_TEST_CASE(a_column_known_in_fewer_than_ten_rows_has_no_causes) {
+  Rng rng(12);
+  Matrix x(300, 40);
+  for (std::int64_t j = 0; j < 40; ++j)
+    for (std::int64_t i = 0; i < 300; ++i) x(i, j) = j == 0 && i >= 7 ? not_a_number : rng.normal();
+  DagOptions options = masked(Sem::mlp);
+  options.refine = Refine::never;
+  const Dag dag = learn(x, options);
+  for (std::int64_t j = 1; j < 40; ++j) BOOST_TEST(dag.weights(j, 0) == 0);
+  BOOST_TEST(std::ranges::any_of(dag.warnings, [](const std::string& w) {
+    return w.find("fewer than 10 rows") != std::string::npos;
+  }));
+}
+
+// What a column does where another is known says nothing of values a million times as large.
+BOOST_AUTO_TEST_CASE(draws_stay_near_what_was_seen) {
+  const Matrix full = data_of(chain(4), 300, cape::Mechanism::linear, 13);
+  for (const double size : {1e-12, 1.0, 1e140}) {
+    Matrix x = full;
+    Rng rng(14);
+    for (std::int64_t i = 0; i < 300; ++i) {
+      x(i, 1) = i < 150 ? 10 + 1e-9 * rng.normal() : 12.0;
+      if (i >= 150) x(i, 2) = not_a_number;
+      for (std::int64_t j = 0; j < 4; ++j) x(i, j) *= size;
+    }
+    DagOptions options = masked(Sem::linear);
+    options.standardize = true;
+    const Dag dag = learn(x, options);
+    double low = x(0, 2), high = low;
+    for (std::int64_t i = 0; i < 150; ++i) {
+      low = std::min(low, x(i, 2));
+      high = std::max(high, x(i, 2));
+    }
+    const double width = high - low;
+    BOOST_TEST_CONTEXT("size " << size)
+    BOOST_TEST((dag.center[2] > low - 2 * width && dag.center[2] < high + 2 * width));
+  }
+}
+
+// Products of such values are beyond a double; the smaller ones of another column are not.
+BOOST_AUTO_TEST_CASE(huge_values_are_finite_or_an_error) {
+  Matrix x = data_of(chain(40), 30, cape::Mechanism::linear, 15);
+  for (std::int64_t j = 0; j < 40; j += 2)
+    for (std::int64_t i = 0; i < 30; ++i) x(i, j) *= 1e200;
+  for (std::int64_t j = 0; j < 6; ++j) x(3 + j, j) = not_a_number;
+  for (const bool standardize : {false, true}) {
+    DagOptions options = masked(Sem::linear);
+    options.standardize = standardize;
+    try {
+      for (const double w : learn(x, options).weights.values) BOOST_TEST(std::isfinite(w));
+    } catch (const cape::Error& e) {
+      BOOST_TEST(!standardize);
+    }
+  }
+}
+
+// What is complete is centred as before, also where some of its values were set.
+BOOST_AUTO_TEST_CASE(a_gap_moves_no_other_column) {
+  Matrix x = data_of(chain(4), 400, cape::Mechanism::linear, 16);
+  cape::Design design;
+  for (std::int64_t i = 0; i < 400; ++i) {
+    design.batch.push_back(i % 2);
+    if (i % 4 == 0) {
+      x(i, 1) = -10;
+      design.perturbed.push_back({i, 1});
+    }
+  }
+  const DagOptions options = masked(Sem::linear);
+  Run run(1, 2);
+  const Dag before = cape::learn_dag(x, {}, design, options, run);
+  x(5, 3) = not_a_number;
+  const Dag after = cape::learn_dag(x, {}, design, options, run);
+  for (std::int64_t j = 0; j < 4; ++j)
+    for (std::int64_t i = 0; i < 4; ++i)
+      BOOST_TEST(std::fabs(before.weights(i, j) - after.weights(i, j)) < 0.05);
 }
 
 BOOST_AUTO_TEST_CASE(drawing_is_cancelled_and_done_again_to_the_same_bits) {

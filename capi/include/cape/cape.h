@@ -39,7 +39,8 @@
  *  - A callback (progress, source.read) may call any function here, a whole other fit too, except that it
  *    must not free or change what the running call was given: tables, graphs, priors, checkpoints (their
  *    size and save are fine). Options may be changed and even freed.
- *  - Messages count rows, columns and nodes from 1, and say so; here they are numbers from 0.
+ *  - Messages count rows, columns and nodes from 1, and say so; here they are numbers from 0,
+ *    and one that is out of range is quoted as it was given.
  *  - Floating-point exceptions must not be trapped: NaN and infinity are ordinary in between, so that
  *    feenableexcept(FE_INVALID) ends a program in SIGFPE. Other modes (rounding, flushing to zero) are
  *    safe, but give other results.

@@ -262,6 +262,7 @@ test_that("a refinement that is asked for and cannot be done is refused before t
         expect_error(call(cell.weights = seq_len(60)), "'cell.weights'")
     }
     expect_no_error(suppressWarnings(cape_learn_dag(x, always, seed = 1, cell.weights = rep(2, 60))))
+    expect_no_error(suppressWarnings(cape_learn_dag(x, always, seed = 1, cell.weights = rep(0:2, c(5, 0, 55)))))
     x[1, 1] <- NA
     expect_no_error(suppressWarnings(cape_learn_dag(x, quick_dag(refine = TRUE, missing = "mask"), seed = 1)))
 })

@@ -222,6 +222,7 @@ test_that("what cannot be written leaves the old state, and the message says so"
     }), silent = TRUE), "goes on from there")
     expect_identical(readRDS(file), as.raw(1:4))
     expect_error(capeOmics:::with_checkpoint(file, -1, identity), "checkpoint.every")
+    expect_identical(capeOmics:::with_checkpoint(NULL, Inf, is.null), TRUE)
 })
 
 test_that("a checkpoint that cannot serve is named", {
