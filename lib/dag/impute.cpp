@@ -39,6 +39,7 @@ struct Incomplete {
   std::int64_t column;
   std::vector<std::int64_t> known, gaps;  ///< rows
   std::vector<std::int64_t> predictors;   ///< rising
+  std::uint64_t key = 0;                  ///< of its content, but for rounding
 };
 
 Matrix rows_of(const Matrix& x, std::span<const std::int64_t> rows,
@@ -69,17 +70,19 @@ public:
     std::iota(family_.parents.begin(), family_.parents.end(), std::int64_t{0});
   }
 
-  std::int64_t column() const { return of_.column; }
+  std::uint64_t key() const { return of_.key; }
 
   void fit() {
     fit_ = regressions_.fit(family_);
     const std::vector<double> residual = regressions_.residuals(family_, fit_);
     for (std::size_t r = 0; r < residual.size(); ++r)
-      known_.push_back({fit_.held_out[r], residual[r]});
+      known_.push_back({fit_.held_out[r], residual[r], 0});
     // A prediction that is no number stands with the mean, as its residual does.
     for (Known& k : known_)
       if (!std::isfinite(k.fitted)) k.fitted = 0;
-    std::ranges::sort(known_, {}, [](const Known& k) { return std::pair(k.fitted, k.residual); });
+    // Equal ones stay in the random order of the rows.
+    for (std::size_t r = 0; r < known_.size(); ++r) known_[r].place = r;
+    std::ranges::sort(known_, {}, [](const Known& k) { return std::pair(k.fitted, k.place); });
   }
 
   // The prediction from the rest of the row, and the residual of one of the rows that are predicted
@@ -99,8 +102,9 @@ public:
         const double f = std::isfinite(predicted[g])
                              ? std::clamp(predicted[g], lowest - reach, highest + reach)
                              : 0;
+        const auto alike = std::ranges::equal_range(known_, f, {}, &Known::fitted);
         const std::int64_t at =
-            std::ranges::lower_bound(known_, f, {}, &Known::fitted) - known_.begin();
+            alike.begin() - known_.begin() + rng.integer(std::ssize(alike) + 1);
         const std::int64_t first = std::clamp<std::int64_t>(at - width / 2, 0, n - width);
         const Known& donor = known_[static_cast<std::size_t>(first + rng.integer(width))];
         x(rows[g], of_.column) = regressions_.value(family_.node, f + donor.residual);
@@ -111,6 +115,7 @@ public:
 private:
   struct Known {
     double fitted, residual;
+    std::size_t place = 0;
   };
 
   // The predictors that vary where the column is known, and the column.
@@ -156,6 +161,16 @@ std::vector<std::int64_t> strongest(const Matrix& x, const Incomplete& of,
   return candidates;
 }
 
+// What rounding does to a column, as when a level is taken from its batches, draws no other numbers.
+std::uint64_t content(const double* values, const Incomplete& of) {
+  const double size = range_of(values, of.known).size();
+  std::vector<double> rounded{static_cast<double>(of.gaps.size())};
+  for (const std::int64_t r : of.gaps) rounded.push_back(static_cast<double>(r));
+  for (const std::int64_t r : of.known)
+    rounded.push_back(size > 0 ? std::nearbyint(values[r] / size * 0x1p20) + 0.0 : 0.0);
+  return hash(rounded);
+}
+
 std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing, const Matrix& weight,
                                            Run& run) {
   const std::int64_t m = x.cols();
@@ -164,7 +179,7 @@ std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing,
   std::vector<Incomplete> incomplete;
   for (std::int64_t j = 0; j < m; ++j) {
     run.poll();
-    Incomplete of{j, {}, {}, {}};
+    Incomplete of{j, {}, {}, {}, 0};
     const bool exogenous =
         !weight.empty() && std::all_of(weight.column(j), weight.column(j) + x.rows(),
                                        [](double w) { return w == 0; });
@@ -183,8 +198,10 @@ std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing,
       others.assign(chosen.column(j), chosen.column(j) + chosen.rows());
     }
     of.predictors = strongest(x, of, std::move(others));
+    of.key = content(x.column(j), of);
     incomplete.push_back(std::move(of));
   }
+  std::ranges::sort(incomplete, {}, [](const Incomplete& of) { return std::pair(of.key, of.column); });
   return incomplete;
 }
 
@@ -193,12 +210,11 @@ std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing,
 void impute(Matrix& x, const Mask& missing, const Matrix& weight, const DagOptions& options,
             Run& run) {
   const std::vector<Incomplete> incomplete = incomplete_columns(x, missing, weight, run);
-  const auto stream = [&](int sweep, std::int64_t column) {
-    return Rng(run.seed(), {hash("dag.impute"), static_cast<std::uint64_t>(sweep),
-                            static_cast<std::uint64_t>(column)});
+  const auto stream = [&](int sweep, std::uint64_t key) {
+    return Rng(run.seed(), {hash("dag.impute"), static_cast<std::uint64_t>(sweep), key});
   };
   for (const Incomplete& of : incomplete) {
-    Rng rng = stream(0, of.column);
+    Rng rng = stream(0, of.key);
     for (const std::int64_t i : of.gaps)
       x(i, of.column) =
           x(of.known[static_cast<std::size_t>(rng.integer(std::ssize(of.known)))], of.column);
@@ -222,7 +238,7 @@ void impute(Matrix& x, const Mask& missing, const Matrix& weight, const DagOptio
           equations.emplace_back(x, incomplete[c], sweep <= linear_sweeps ? linear : options, run);
       run.parallel_for(std::ssize(equations),
                        [&](std::int64_t e) { equations[static_cast<std::size_t>(e)].fit(); });
-      for (const Equation& e : equations) e.draw(x, stream(sweep, e.column()), run);
+      for (const Equation& e : equations) e.draw(x, stream(sweep, e.key()), run);
     }
 }
 
