@@ -76,12 +76,11 @@ public:
     fit_ = regressions_.fit(family_);
     const std::vector<double> residual = regressions_.residuals(family_, fit_);
     for (std::size_t r = 0; r < residual.size(); ++r)
-      known_.push_back({fit_.held_out[r], residual[r], 0});
+      known_.push_back({fit_.held_out[r], residual[r], r});
     // A prediction that is no number stands with the mean, as its residual does.
     for (Known& k : known_)
       if (!std::isfinite(k.fitted)) k.fitted = 0;
     // Equal ones stay in the random order of the rows.
-    for (std::size_t r = 0; r < known_.size(); ++r) known_[r].place = r;
     std::ranges::sort(known_, {}, [](const Known& k) { return std::pair(k.fitted, k.place); });
   }
 
@@ -115,7 +114,7 @@ public:
 private:
   struct Known {
     double fitted, residual;
-    std::size_t place = 0;
+    std::size_t place;
   };
 
   // The predictors that vary where the column is known, and the column.

@@ -282,7 +282,7 @@ Mask Table::spaced_missing(std::int64_t count, std::span<const std::int64_t> fea
   Mask out(count, std::ssize(features));
   for (std::int64_t f = 0; f < out.cols(); ++f)
     for (std::int64_t r = 0; r < count; ++r)
-      out(r, f) = missing_(r * rows() / count, features[static_cast<std::size_t>(f)]);
+      out(r, f) = missing_(spaced(r, rows(), count), features[static_cast<std::size_t>(f)]);
   return out;
 }
 

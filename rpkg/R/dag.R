@@ -30,7 +30,7 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
     input <- cape_as_input(x, assay.type, subset.row, param, verbose, batch)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
         input$cells)
-    check_refinable(param, prior, input$values)
+    check_refinable(param, prior)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(verbose && say_start(input$values, chosen), function(progress) {

@@ -101,7 +101,7 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
     input <- cape_as_input(x, assay.type, subset.row, dag, verbose, batch)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
         input$cells)
-    check_refinable(dag, prior, input$values)
+    check_refinable(dag, prior)
     chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
     heard <- verbose && say_start(input$values, chosen)
     started <- proc.time()[["elapsed"]]

@@ -219,7 +219,7 @@ pairs_of_cells <- function(pairs, cells) {
 }
 
 # What was asked for by refine = TRUE and cannot be done is refused; NA leaves it out, with a warning.
-check_refinable <- function(param, prior, values) {
+check_refinable <- function(param, prior) {
     given <- c(if (nrow(prior$perturbed) > 0L) "'perturbation'",
         if (length(unique(prior$weights[prior$weights > 0])) > 1L) "'cell.weights'")
     if (isTRUE(param@values[["refine"]]) && length(given) > 0L) {

@@ -247,7 +247,7 @@ study_table <- function(x, param, assay.type = NULL, subset.row = NULL, knowledg
     input <- cape_as_input(x, assay.type, subset.row, param, verbose, batch)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
         input$cells)
-    check_refinable(param, prior, input$values)
+    check_refinable(param, prior)
     list(threads = run_threads(num.threads), values = input$values, cells = input$cells, prior = prior)
 }
 
