@@ -128,8 +128,9 @@ Row attention(const char* name, std::int64_t length, std::int64_t features, bool
             cape::Rng rng(3);
             for (T& x : q) x = static_cast<T>(rng.normal());
             for (T& x : angles) x = static_cast<T>(rng.uniform());
-            return [=](Run& run) {
-              std::vector<T> out(n), dq(n), dk(n), dv(n), lse(static_cast<std::size_t>(length));
+            return [=, out = std::vector<T>(n), dq = std::vector<T>(n), dk = std::vector<T>(n),
+                    dv = std::vector<T>(n),
+                    lse = std::vector<T>(static_cast<std::size_t>(length))](Run& run) mutable {
               cape::AttentionInput<T> in;
               in.batch = in.heads = 1;
               in.q_length = in.k_length = length;

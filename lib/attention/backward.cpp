@@ -22,6 +22,8 @@ module cape.attention;
 namespace cape {
 namespace {
 
+constexpr std::int64_t rows_at_once = 256; ///< between two polls
+
 template <class T>
 T dot(const T* x, const T* y, std::int64_t n) {
   constexpr std::int64_t few = 8; // sums at a time
@@ -68,6 +70,7 @@ void HeadQueries<T>::load(std::int64_t b, std::int64_t h, const Output<T>& outpu
   const T* sums = output.log_sum_exp + (b * in.heads + h) * in.q_length;
   for (std::int64_t first = 0; first < in.q_length; first += columns.panel) {
     const std::int64_t some = std::min(columns.panel, in.q_length - first);
+    call.run.poll();
     for (std::int64_t j = 0; j < some; ++j) {
       const std::int64_t i = first + j;
       T* row = turned.data() + j * in.head_dim;
@@ -129,6 +132,7 @@ void HeadKeys<T>::load(std::int64_t b, std::int64_t h) {
   std::fill_n(padding.data(), rows.size(), T(0));
   for (std::int64_t j = 0; j < std::ssize(rows); ++j) {
     const std::int64_t row = rows[static_cast<std::size_t>(j)];
+    if (j % rows_at_once == 0) call.run.poll();
     for (const auto& x : {k_of(in), v_of(in)}) prefetch(x, b, row + rows_ahead, h);
     call.turn_k.turn(row, h, T(1), T(1), k_of(in).row(b, row, h), turned.data());
     pack_strip_row(call.tiling.columns, j, turned.data(), in.head_dim, k.data());
@@ -210,10 +214,14 @@ public:
 
 private:
   void add_all(std::int64_t h) {
-    for (Buffer<T>* x : {&d_q_, &sums_, &d_k_, &d_v_}) x->fill(0);
+    for (Buffer<T>* x : {&d_k_, &d_v_}) {
+      call_.run.poll();
+      x->fill(0);
+    }
     call_.run.parallel_for(parts_, [&](std::int64_t part) { add_part(part, h); });
     for (std::int64_t part = 1; part < parts_; ++part) {
       const auto add = [&](Buffer<T>& x, std::int64_t n) {
+        call_.run.poll();
         std::transform(x.data(), x.data() + n, x.data() + part * n, x.data(), std::plus<>());
       };
       add(d_q_, q_size());
@@ -249,6 +257,8 @@ private:
                                .weights = weights_.data() + part * block_size(),
                                .d_scores = d_scores_.data() + part * block_size(),
                                .biased = call_.in.bias != nullptr};
+    std::fill_n(d_q_.data() + part * q_size(), q_size(), T(0));
+    std::fill_n(tile.sum, q_.padded, T(0));
     const std::int64_t share = round_up((k_.padded + parts_ - 1) / parts_, strip);
     const std::int64_t end = std::min(k_.padded, (part + 1) * share);
     for (tile.first_key = part * share; tile.first_key < end; tile.first_key += tiling.keys) {
@@ -266,11 +276,14 @@ private:
     const AttentionInput<T>& in = call_.in;
     const std::int64_t width = call_.tiling.width;
     if (gradient_.q != nullptr)
-      for (std::int64_t i = 0; i < in.q_length; ++i)
+      for (std::int64_t i = 0; i < in.q_length; ++i) {
+        if (i % rows_at_once == 0) call_.run.poll();
         call_.turn_q.turn(i, h, T(-1), scale_of(in), d_q_.data() + i * width,
                           queries(in, gradient_.q).row(b, i, h));
+      }
     for (std::int64_t j = 0; j < std::ssize(k_.rows); ++j) {
       const std::int64_t row = k_.rows[static_cast<std::size_t>(j)];
+      if (j % rows_at_once == 0) call_.run.poll();
       if (gradient_.k != nullptr) // the queries have a factor of log2(e)
         call_.turn_k.turn(row, h, T(-1), ln_2<T>, d_k_.data() + j * width,
                           keys(in, gradient_.k).row(b, row, h));

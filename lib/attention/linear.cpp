@@ -98,7 +98,9 @@ Tile<T> load_tile(const LinearCall<T>& call, const Tensor<const T>& x, std::int6
     std::transform(from, from + x.head_dim, tile.x.colptr(static_cast<arma::uword>(j)),
                    [&](T value) { return call.root * value; });
   }
+  call.run.poll();
   tile.f = call.weights * tile.x;
+  call.run.poll();
   tile.f.each_row() -= log2_e<T> / 2 * arma::sum(arma::square(tile.x), 0);
   return tile;
 }
@@ -119,8 +121,11 @@ void turn_features(const LinearCall<T>& call, const Rotation<T>& rotation, const
 template <class T>
 void finish_features(const LinearCall<T>& call, const Rotation<T>& rotation, std::int64_t h,
                      Tile<T>& tile) {
-  for (arma::Mat<T>* x : {&tile.f, &tile.paired})
+  for (arma::Mat<T>* x : {&tile.f, &tile.paired}) {
+    call.run.poll();
     simd::exp2(x->memptr(), x->memptr(), static_cast<std::int64_t>(x->n_elem));
+  }
+  call.run.poll();
   turn_features(call, rotation, tile, h, T(1), tile.paired, tile.turned);
 }
 
@@ -170,6 +175,16 @@ struct KeySums {
 };
 
 template <class T>
+std::vector<KeySums<T>> sums_of_parts(const LinearCall<T>& call, std::int64_t parts) {
+  std::vector<KeySums<T>> sums;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    call.run.poll();
+    sums.emplace_back(call);
+  }
+  return sums;
+}
+
+template <class T>
 void divide_key_features(const KeySums<T>& sums, Tile<T>& tile) {
   tile.paired = tile.f.each_col() - sums.pair_top;
   tile.f.each_col() -= sums.top;
@@ -204,17 +219,21 @@ KeySums<T> sum_keys(const LinearCall<T>& call, std::int64_t b, std::int64_t h,
                     const std::vector<std::int64_t>& rows) {
   const AttentionInput<T>& in = call.in;
   const std::int64_t parts = parts_of_head(in, in.k_length);
-  std::vector<KeySums<T>> sums(static_cast<std::size_t>(parts), KeySums<T>(call));
+  std::vector<KeySums<T>> sums = sums_of_parts(call, parts);
   for_tiles(call, parts, rows, [&](std::size_t part, const std::int64_t* some, std::int64_t count) {
     Tile<T> tile = load_tile(call, k_of(in), b, h, some, count);
     KeySums<T>& sum = sums[part];
     sum.raise(call, arma::max(sum.top, arma::Col<T>(arma::max(tile.f, 1))));
     divide_key_features(sum, tile);
     finish_features(call, call.turn_k, h, tile);
+    call.run.poll();
     sum.z += arma::sum(tile.f, 1);
     sum.n += tile.turned * columns(v_of(in), b, h, tile.rows).t();
   });
-  for (std::size_t part = 1; part < sums.size(); ++part) sums[0].add(call, sums[part]);
+  for (std::size_t part = 1; part < sums.size(); ++part) {
+    call.run.poll();
+    sums[0].add(call, sums[part]);
+  }
   return sums[0];
 }
 
@@ -301,6 +320,7 @@ arma::Mat<T> tile_gradient(const LinearCall<T>& call, const Rotation<T>& rotatio
         sum[t % pairs] += u[2 * t] * d_u[2 * t + 1] - u[2 * t + 1] * d_u[2 * t];
     }
   arma::Mat<T> back;
+  call.run.poll();
   turn_features(call, rotation, tile, h, T(-1), d_turned, back);
   d_f = d_f % tile.f + back % tile.paired; // of the exponents
   arma::Mat<T> d_x = call.weights.t() * d_f * ln_2<T>;
@@ -325,7 +345,7 @@ void head_backward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, co
   const KeySums<T> sums = sum_keys(call, b, h, rows);
 
   const std::int64_t parts = parts_of_head(in, in.q_length);
-  std::vector<KeySums<T>> part_gradients(static_cast<std::size_t>(parts), KeySums<T>(call));
+  std::vector<KeySums<T>> part_gradients = sums_of_parts(call, parts);
   for_tiles(call, parts, all_rows(in.q_length),
             [&](std::size_t part, const std::int64_t* some, std::int64_t count) {
               const Queries<T> queries_of_tile = query_tile(call, b, h, sums, some, count);
@@ -343,6 +363,7 @@ void head_backward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, co
                          queries(in, gradient.q), b, h, tile.rows);
             });
   for (std::size_t part = 1; part < part_gradients.size(); ++part) {
+    call.run.poll();
     part_gradients[0].n += part_gradients[part].n;
     part_gradients[0].z += part_gradients[part].z;
   }

@@ -22,13 +22,19 @@ namespace {
 class Refinement {
 public:
   Refinement(const Digraph& graph, Run& run)
-      : run_(run), arcs_(static_cast<std::size_t>(graph.size())), order_(arcs_.size()),
-        colour_(arcs_.size(), 0), end_(arcs_.size(), arcs_.size()) {
-    for (const Edge& e : graph.edges()) {
-      if (++n_steps_ % 1024 == 0) run_.poll();
-      arcs_[static_cast<std::size_t>(e.from)].push_back({e.weight, 0, index(e.to)});
-      arcs_[static_cast<std::size_t>(e.to)].push_back({e.weight, 1, index(e.from)});
-    }
+      : run_(run), first_arc_(static_cast<std::size_t>(graph.size()) + 1, 0),
+        arcs_(2 * graph.edges().size()), order_(first_arc_.size() - 1), colour_(order_.size(), 0),
+        end_(order_.size(), order_.size()) {
+    const auto each_arc = [&](auto body) {
+      for (const Edge& e : graph.edges()) {
+        step();
+        body(index(e.from), Arc(e.weight, 0, index(e.to)));
+        body(index(e.to), Arc(e.weight, 1, index(e.from)));
+      }
+    };
+    each_arc([&](std::size_t node, const Arc&) { ++first_arc_[node]; });
+    std::partial_sum(first_arc_.begin(), first_arc_.end(), first_arc_.begin());
+    each_arc([&](std::size_t node, const Arc& arc) { arcs_[--first_arc_[node]] = arc; });
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     if (!order_.empty()) refine({0});
   }
@@ -49,60 +55,89 @@ private:
   // The weight of an edge, its direction (0 out of the node, 1 into it), and its other end.
   using Arc = std::tuple<double, int, std::size_t>;
 
+  // A node and what it sees: weight, direction and colour of all its neighbours, in order.
+  struct Sight {
+    std::span<const Arc> seen;
+    std::size_t node;
+    bool sees_less(const Sight& other) const {
+      return std::ranges::lexicographical_compare(seen, other.seen);
+    }
+    bool operator<(const Sight& other) const {
+      return sees_less(other) || (!other.sees_less(*this) && node < other.node);
+    }
+  };
+
   static std::size_t index(std::int64_t node) { return static_cast<std::size_t>(node); }
 
-  // What a node sees: weight, direction and colour of all its neighbours.
-  std::vector<Arc> signature(std::size_t node) const {
-    std::vector<Arc> seen = arcs_[node];
-    for (Arc& arc : seen) std::get<2>(arc) = colour_[std::get<2>(arc)];
-    std::ranges::sort(seen);
-    return seen;
+  std::span<const Arc> arcs(std::size_t node) const {
+    return {arcs_.data() + first_arc_[node], arcs_.data() + first_arc_[node + 1]};
+  }
+
+  void step() {
+    if (++n_steps_ % 1024 == 0) run_.poll();
   }
 
   std::set<std::size_t> cells_around(std::span<const std::size_t> nodes) {
     std::set<std::size_t> cells;
     for (const std::size_t node : nodes) {
-      if (++n_steps_ % 1024 == 0) run_.poll();
-      for (const Arc& arc : arcs_[node]) cells.insert(colour_[std::get<2>(arc)]);
+      step();
+      for (const Arc& arc : arcs(node)) cells.insert(colour_[std::get<2>(arc)]);
     }
     return cells;
   }
 
+  // The nodes of a cell by what they see, which `seen` keeps.
+  std::vector<Sight> sorted_sights(std::span<const std::size_t> nodes, std::vector<Arc>& seen) {
+    std::size_t n_arcs = 0;
+    for (const std::size_t node : nodes) n_arcs += arcs(node).size();
+    seen.clear();
+    seen.reserve(n_arcs); // so that it stays where it is
+    std::vector<Sight> sights;
+    for (const std::size_t node : nodes) {
+      step();
+      const std::size_t first = seen.size();
+      for (const auto& [weight, direction, neighbour] : arcs(node))
+        seen.emplace_back(weight, direction, colour_[neighbour]);
+      const std::span<Arc> own = std::span(seen).subspan(first);
+      std::ranges::sort(own);
+      sights.push_back({own, node});
+    }
+    sort_in_pieces(sights, std::less<>{}, run_);
+    return sights;
+  }
+
   // Split cells, from those in `waiting` on, until all nodes of every cell see the same.
   void refine(std::set<std::size_t> waiting) {
+    std::vector<Arc> seen;
     while (!waiting.empty()) {
       run_.poll();
       const std::size_t start = *waiting.begin(), end = end_[start];
       waiting.erase(waiting.begin());
       if (end - start == 1) continue;
-      std::vector<std::pair<std::vector<Arc>, std::size_t>> seen;
-      for (std::size_t i = start; i < end; ++i) {
-        if (i % 1024 == 0) run_.poll();
-        seen.emplace_back(signature(order_[i]), order_[i]);
-      }
-      sort_in_pieces(seen, std::less<>{}, run_);
+      const auto nodes = std::span(order_).subspan(start, end - start);
+      const std::vector<Sight> sights = sorted_sights(nodes, seen);
       std::size_t cell = start;
       for (std::size_t i = start; i < end; ++i) {
-        if (i % 4096 == 0) run_.poll();
-        if (i > start && seen[i - start].first != seen[i - start - 1].first) {
+        step();
+        if (i > start && sights[i - start - 1].sees_less(sights[i - start])) {
           end_[cell] = i;
           cell = i;
         }
-        order_[i] = seen[i - start].second;
+        order_[i] = sights[i - start].node;
         colour_[order_[i]] = cell;
       }
       end_[cell] = end;
-      const auto recoloured = std::span(order_).subspan(end_[start], end - end_[start]);
-      waiting.merge(cells_around(recoloured));
+      waiting.merge(cells_around(nodes.subspan(end_[start] - start)));
     }
   }
 
   Run& run_;
   std::int64_t n_steps_ = 0; // between which the run is polled now and then
-  std::vector<std::vector<Arc>> arcs_;
-  std::vector<std::size_t> order_;  // the nodes, cell by cell
-  std::vector<std::size_t> colour_; // of a node: where its cell starts
-  std::vector<std::size_t> end_;    // of a cell, by its start
+  std::vector<std::size_t> first_arc_; // of a node, and one more
+  std::vector<Arc> arcs_;              // node by node
+  std::vector<std::size_t> order_;     // the nodes, cell by cell
+  std::vector<std::size_t> colour_;    // of a node: where its cell starts
+  std::vector<std::size_t> end_;       // of a cell, by its start
 };
 
 } // namespace
