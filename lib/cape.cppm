@@ -1,6 +1,7 @@
 // import cape; gives every stage.
 export module cape;
 export import cape.core;
+export import cape.optim;
 export import cape.graph;
 export import cape.simulate;
 export import cape.preprocess;

@@ -1,20 +1,20 @@
 // The paper's augmented Lagrangian (eq_lossdag) on minibatches.
 module;
 #include "internal/message.hpp"
-#include "simd/adam.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
-#include <numbers>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <typeinfo>
 #include <vector>
 module cape.dag;
+import cape.optim;
 
 namespace cape::sem {
 // GCC 14 crashes on a member whose imported class it has not completed before.
@@ -89,117 +89,64 @@ bool all_finite(const std::vector<T>& values) {
   return std::ranges::all_of(values, [](T v) { return std::isfinite(v); });
 }
 
-// AdamW (I. Loshchilov and F. Hutter, 2019) without weight decay, which on edge weights would be a
-// second shrinkage. |W|_1 is taken by its proximal operator: by its
-// subgradient, weights without an effect would jitter about 0 by a step, and the penalty would read
-// the jitter as cycles and wear down the edges that are real.
+// One step of Adam, where |W|_1 is taken by its proximal operator: by its subgradient, weights without
+// an effect would jitter about 0 by a step, and the penalty would read the jitter as cycles and wear
+// down the edges that are real. factor: inputs x features, see augmented_lagrangian().
 template <class T>
-class Adam {
-public:
-  /// factor: inputs x features, see augmented_lagrangian().
-  Adam(std::size_t n, const Matrix& factor, std::int64_t channels)
-      : factor_(factor), channels_(channels), mean_(n), square_(n) {}
-
-  void step(T* parameters, const T* gradient, const Shrinkage& shrinkage, double rate,
-            double lambda, Run& run) {
-    simd::AdamStep s;
-    power1_ *= s.beta1;
-    power2_ *= s.beta2;
-    s.rate = rate;
-    s.correction1 = 1 / (1 - power1_);
-    s.correction2 = 1 / std::sqrt(1 - power2_);
-    const auto move = [&](std::int64_t first, std::int64_t last, double shrink) {
-      simd::AdamStep part = s;
-      part.shrink = shrink;
-      simd::adam_step(parameters + first, gradient + first, mean_.data() + first,
-                      square_.data() + first, last - first, part);
-    };
-    constexpr std::int64_t block = 1 << 16;
-    const std::int64_t blocks = ceiling(shrinkage.length, block);
-    const std::int64_t parts = std::ssize(shrinkage.factor);
-    run.parallel_for(parts * blocks, [&](std::int64_t task) {
-      const std::int64_t part = task / blocks, end = (part + 1) * shrinkage.length;
-      const std::int64_t first = part * shrinkage.length + task % blocks * block;
-      move(first, std::min(end, first + block),
-           factor_.empty() ? lambda * shrinkage.factor[static_cast<std::size_t>(part)] : 0);
-    });
-    if (!factor_.empty()) shrink_by_factor(parameters, rate * lambda, s);
-    move(parts * shrinkage.length, std::ssize(mean_), 0);
-  }
-
-  /// A square may have left the range of T.
-  bool finite() const { return all_finite(mean_) && all_finite(square_); }
-  /// Everything that the next step depends on.
-  void write(std::vector<double>& out) const {
-    out.insert(out.end(), {power1_, power2_});
-    out.insert(out.end(), mean_.begin(), mean_.end());
-    out.insert(out.end(), square_.begin(), square_.end());
-  }
-  const double* read(const double* in) {
-    power1_ = *in++;
-    power2_ = *in++;
-    std::copy_n(in, mean_.size(), mean_.begin());
-    std::copy_n(in + mean_.size(), square_.size(), square_.begin());
-    return in + mean_.size() + square_.size();
-  }
-
-private:
-  void shrink_by_factor(T* parameters, double threshold, const simd::AdamStep& s) const {
-    const std::int64_t inputs = factor_.rows();
-    for (std::int64_t u = 0; u < factor_.cols() * channels_; ++u) {
-      const double* factor = factor_.column(u / channels_);
+void proximal_step(optim::Adam<T>& adam, std::vector<T>& parameters, const std::vector<T>& gradient,
+                   const Shrinkage& shrinkage, const Matrix& factor, std::int64_t channels,
+                   double rate, double lambda, Run& run) {
+  adam.begin(rate);
+  const auto move = [&](std::int64_t first, std::int64_t last, double l1) {
+    const auto at = static_cast<std::size_t>(first), n = static_cast<std::size_t>(last - first);
+    adam.move(first, std::span(parameters).subspan(at, n), std::span(gradient).subspan(at, n),
+              {.l1 = l1});
+  };
+  constexpr std::int64_t block = 1 << 16;
+  const std::int64_t blocks = ceiling(shrinkage.length, block);
+  const std::int64_t parts = std::ssize(shrinkage.factor);
+  run.parallel_for(parts * blocks, [&](std::int64_t task) {
+    const std::int64_t part = task / blocks, end = (part + 1) * shrinkage.length;
+    const std::int64_t first = part * shrinkage.length + task % blocks * block;
+    move(first, std::min(end, first + block),
+         factor.empty() ? lambda * shrinkage.factor[static_cast<std::size_t>(part)] : 0);
+  });
+  if (!factor.empty()) {
+    const double threshold = rate * lambda;
+    const std::int64_t inputs = factor.rows();
+    for (std::int64_t u = 0; u < factor.cols() * channels; ++u) {
+      const double* of_effect = factor.column(u / channels);
       for (std::int64_t i = 0; i < inputs; ++i) {
-        T& p = parameters[u * inputs + i];
-        const double scale =
-            std::sqrt(square_[static_cast<std::size_t>(u * inputs + i)]) * s.correction2;
-        const double size = std::fabs(p) - threshold * factor[i] / (scale + s.epsilon);
-        p = std::isinf(factor[i]) ? 0 : std::copysign(static_cast<T>(std::max(size, 0.0)), p);
+        T& p = parameters[static_cast<std::size_t>(u * inputs + i)];
+        const double size =
+            std::fabs(p) - threshold * of_effect[i] / adam.metric(u * inputs + i);
+        p = std::isinf(of_effect[i]) ? 0 : std::copysign(static_cast<T>(std::max(size, 0.0)), p);
       }
     }
   }
+  move(parts * shrinkage.length, std::ssize(parameters), 0);
+}
 
-  const Matrix& factor_;
-  std::int64_t channels_;
-  std::vector<T> mean_, square_;
-  double power1_ = 1, power2_ = 1;
-};
-
-// Minibatches of the rows of a table without end, gathered in one matrix. Every pass over the
-// rows has an order of its own, and a batch that reaches the end of a pass goes on with the next:
-// all batches have the same size, and no row is left out.
+// Minibatches of the rows of a table, gathered in one matrix.
 template <class T>
 class BatchReader {
 public:
   BatchReader(const Table& table, std::int64_t rows, std::uint64_t seed)
-      : table_(table), seed_(seed), row_(static_cast<std::size_t>(rows)) {}
+      : table_(table), batches_(table.rows(), rows, seed, "dag.batch") {}
 
   /// Go on as if `batches` had been read.
-  void skip(std::int64_t batches) {
-    const std::int64_t read = batches * std::ssize(row_);
-    pass_ = static_cast<std::uint64_t>(read / table_.rows());
-    order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows());
-    position_ = static_cast<std::size_t>(read % table_.rows());
-  }
+  void skip(std::int64_t batches) { batches_.skip(batches); }
 
   Batch<T> next(Run& run) {
-    for (std::int64_t& row : row_) {
-      if (position_ == order_.size()) {
-        order_ = Rng(seed_, {hash("dag.batch"), pass_++}).permutation(table_.rows());
-        position_ = 0;
-      }
-      row = order_[position_++];
-    }
-    x_ = table_.read<T>(row_, run);
-    weight_ = table_.read_weights<T>(row_, run);
-    return {x_.data(), weight_.empty() ? nullptr : weight_.data(), std::ssize(row_)};
+    const std::span<const std::int64_t> rows = batches_.next();
+    x_ = table_.read<T>(rows, run);
+    weight_ = table_.read_weights<T>(rows, run);
+    return {x_.data(), weight_.empty() ? nullptr : weight_.data(), std::ssize(rows)};
   }
 
 private:
   const Table& table_;
-  std::uint64_t seed_, pass_ = 0;
-  std::vector<std::int64_t> order_; // of the rows in the present pass
-  std::size_t position_ = 0;
-  std::vector<std::int64_t> row_; // of the present batch
+  optim::Minibatches batches_;
   BasicMatrix<T> x_, weight_;
 };
 
@@ -223,14 +170,15 @@ void write(const Solution<T>& fit, std::vector<double>& out) {
 }
 
 template <class T>
-const double* resume(const Checkpoint& checkpoint, Solution<T>& fit) {
+std::span<const double> resume(const Checkpoint& checkpoint, Solution<T>& fit) {
   constexpr std::int64_t multipliers = 5; // two of Adam, rho, alpha, h
   checkpoint.check(epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) + multipliers);
   const double* in = checkpoint.values.data();
   for (std::int64_t e = 0; e < checkpoint.epoch; ++e, in += epoch_values)
     fit.history.push_back({e + 1, in[1], in[2], in[3], in[4], in[5], in[6]});
   std::copy_n(in, fit.parameters.size(), fit.parameters.begin());
-  return in + fit.parameters.size();
+  return std::span(checkpoint.values)
+      .subspan(static_cast<std::size_t>(epoch_values * checkpoint.epoch) + fit.parameters.size());
 }
 
 [[noreturn]] void diverged(std::string_view what, std::int64_t epoch) {
@@ -407,7 +355,8 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   for (const Edge& e : start) model.set_edge(e.from, e.to, e.weight, fit.parameters.data());
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective<T> objective(model, options.constraint);
-  Adam<T> adam(fit.parameters.size(), factor, model.shape().channels);
+  optim::Adam<T> adam(std::ssize(fit.parameters));
+  const optim::CosineSchedule schedule(pace.steps, final_rate);
   BatchReader<T> reader(table, pace.batch_rows, run.seed());
   std::int64_t renewal = 0;
   const auto renew_constraint = [&](std::int64_t step, std::int64_t epoch) {
@@ -420,11 +369,10 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   double h_before = std::numeric_limits<double>::max();
   std::int64_t step = 0, first_epoch = 1;
   if (checkpoint && checkpoint->epoch > 0) {
-    const double* in = resume(*checkpoint, fit);
-    in = adam.read(in);
-    penalty.rho = *in++;
-    penalty.alpha = *in++;
-    h_before = *in;
+    const std::span<const double> multipliers = adam.restore(resume(*checkpoint, fit));
+    penalty.rho = multipliers[0];
+    penalty.alpha = multipliers[1];
+    h_before = multipliers[2];
     first_epoch = checkpoint->epoch + 1;
     step = checkpoint->epoch * pace.steps_per_epoch;
     while (renewal < step) renewal = pace.next_renewal(renewal);
@@ -446,12 +394,9 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
       record.kl += loss.score.kl / steps;
       fit.h = loss.h;
       const double progress = static_cast<double>(step) / static_cast<double>(pace.steps);
-      const double rate =
-          options.learning_rate *
-          (final_rate + (1 - final_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
-      adam.step(fit.parameters.data(), gradient.data(),
-                objective.shrinkage(fit.parameters.data()), rate,
-                lambda * std::min(1.0, progress / warm_up), run);
+      proximal_step(adam, fit.parameters, gradient, objective.shrinkage(fit.parameters.data()),
+                    factor, model.shape().channels, options.learning_rate * schedule(step),
+                    lambda * std::min(1.0, progress / warm_up), run);
       run.report({"dag", ++step, pace.steps, loss.total, loss.h});
     }
     // The last step may have left the domain, where the multipliers must not be updated.
@@ -475,7 +420,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
           3 * fit.parameters.size());
       checkpoint->values.clear();
       write(fit, checkpoint->values);
-      adam.write(checkpoint->values);
+      adam.save(checkpoint->values);
       checkpoint->values.insert(checkpoint->values.end(), {penalty.rho, penalty.alpha, h_before});
       checkpoint->epoch = epoch;
     }

@@ -11,7 +11,6 @@ module;
 #include <functional>
 #include <limits>
 #include <new>
-#include <numbers>
 #include <numeric>
 #include <span>
 #include <string>
@@ -21,6 +20,7 @@ module;
 #include <vector>
 module cape.dag;
 import cape.core;
+import cape.optim;
 #include "dag/regressions.hpp"
 
 namespace cape {
@@ -111,31 +111,16 @@ void Regressions::train(simd::NodeRegression& net, const float* table, const flo
   const std::int64_t batch = std::min(largest_batch, n);
   const std::int64_t n_steps = (epochs_ * n + batch - 1) / batch;
   constexpr std::int64_t between_polls = 64;
+  const optim::CosineSchedule schedule(n_steps, final_rate);
+  optim::StridedMinibatches batches( // the rows are in random order
+      n, batch, Rng(run_.seed(), {hash("dag.refine.batches"), static_cast<std::uint64_t>(fold)}));
   std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
-  Rng rng(run_.seed(), {hash("dag.refine.batches"), static_cast<std::uint64_t>(fold)});
-  // The rows are in random order already: going round them with a random stride that is coprime to
-  // their number is a new permutation for the price of two random numbers. A batch that reaches the
-  // end of one goes on with the next.
-  std::int64_t position = 0, stride = 1, left = 0;
-  const auto next_row = [&] {
-    if (left-- == 0) {
-      left = n - 1;
-      position = rng.integer(n);
-      do stride = 1 + rng.integer(n);
-      while (std::gcd(stride, n) != 1);
-    }
-    const std::int64_t row = position < first(fold) ? position : position + size(fold);
-    position += stride;
-    if (position >= n) position -= n;
-    return row;
-  };
   for (std::int64_t step = 0; step < n_steps; ++step) {
     if (step % between_polls == 0) run_.poll();
-    std::ranges::generate(rows, next_row);
-    const double t = static_cast<double>(step) / static_cast<double>(n_steps);
-    const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * t));
-    net.step(table, target, rows.data(), batch,
-             peak_rate * (final_rate + (1 - final_rate) * cosine));
+    std::ranges::transform(batches.next(), rows.begin(), [&](std::int64_t row) {
+      return row < first(fold) ? row : row + size(fold);
+    });
+    net.step(table, target, rows.data(), batch, peak_rate * schedule(step));
   }
 }
 

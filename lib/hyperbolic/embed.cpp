@@ -8,7 +8,6 @@ module;
 #include <limits>
 #include <memory>
 #include <new>
-#include <numbers>
 #include <span>
 #include <string>
 #include <typeinfo>
@@ -266,37 +265,32 @@ bool settled_down(const std::vector<EmbedEpoch>& history) {
 
 // The learning rate: a cosine from the first to 2 % of it, less while burning in, and less after
 // every plateau (EmbedOptions::tolerance), so that steps that are too long do not pass for the end.
-class Schedule {
+class Pace {
 public:
-  explicit Schedule(const EmbedOptions& options) : options_(options) {}
+  explicit Pace(const EmbedOptions& options)
+      : options_(options), cosine_(options.epochs, last),
+        plateau_(20, options.tolerance, options.burn_in) {}
 
   double rate() const {
-    const double done = static_cast<double>(epoch_) / static_cast<double>(options_.epochs);
     const double part = epoch_ < options_.burn_in ? 0.1 : cut_;
-    return part * options_.learning_rate *
-           (last + (1 - last) * 0.5 * (1 + std::cos(std::numbers::pi * done)));
+    return part * options_.learning_rate * cosine_(epoch_);
   }
 
   /// After an epoch with this loss: whether the descent is at its end before its last epoch.
   bool stops(double loss) {
-    if (epoch_++ == 0) first_ = loss;
-    if (epoch_ <= options_.burn_in) return false; // short steps are no plateau
-    sum_ += loss / window;
-    if ((epoch_ - options_.burn_in) % window != 0) return false;
-    const double before = std::exchange(mean_, std::exchange(sum_, 0.0));
-    const double tolerated = options_.tolerance * std::max(first_ - mean_, 0.0);
-    if (options_.tolerance == 0 || before - mean_ >= tolerated) return false;
+    ++epoch_;
+    if (!plateau_.reached(loss)) return false;
     cut_ /= 4;
     return rate() < last * options_.learning_rate && epoch_ < options_.epochs;
   }
 
 private:
-  static constexpr std::int64_t window = 20;
   static constexpr double last = 0.02;
   EmbedOptions options_;
+  optim::CosineSchedule cosine_;
+  optim::Plateau plateau_;
   std::int64_t epoch_ = 0;
-  double cut_ = 1, first_ = 0, sum_ = 0;
-  double mean_ = std::numeric_limits<double>::infinity(); // of the last window
+  double cut_ = 1;
 };
 
 // All nodes at the origin, where those without edges stay.
@@ -420,7 +414,7 @@ ObjectiveFunction in_every_epoch(EmbeddingObjective objective) {
 struct Descent {
   ObjectiveFunction objective;
   std::function<std::int64_t(Matrix&, const Matrix&, std::int64_t, double, Run&)> step;
-  std::vector<std::span<double>> moments; // of the optimiser, in `step`
+  std::vector<std::span<double>> optimizer_state; // in `step`
   Matrix points;
   double truncated_mass = 0;
 };
@@ -434,14 +428,14 @@ Descent prepare(const Digraph& graph, const EmbedOptions& options, Run& run) {
     };
     out.step = [descent](Matrix& points, const Matrix& gradient, std::int64_t epoch, double rate,
                          Run&) { return descent->step(points, gradient, epoch, rate); };
-    out.moments = descent->moments();
+    out.optimizer_state = descent->state();
     out.points = starting_points(target_distances(graph, options, run), options, graph.size(), run);
     return out;
   }
   auto optimizer = std::make_shared<RiemannianOptimizer>(options, graph.size());
   out.step = [optimizer](Matrix& points, const Matrix& gradient, std::int64_t epoch, double rate,
                          Run& r) { return optimizer->step(points, gradient, epoch, rate, r); };
-  out.moments = optimizer->moments();
+  out.optimizer_state = optimizer->state();
   if (options.negatives > 0) {
     SampledObjective objective(graph, options, run);
     out.truncated_mass = objective.truncated_mass();
@@ -465,11 +459,11 @@ std::uint64_t fit_id(const Digraph& graph, EmbedOptions options, std::uint64_t s
   return hash(text);
 }
 
-// A checkpoint's values: the history, the number of clamps, the moments and the points.
+// A checkpoint's values: the history, the number of clamps, the optimiser's state and the points.
 constexpr std::int64_t epoch_values = 4;
 
 std::vector<std::span<double>> state(Descent& descent) {
-  std::vector<std::span<double>> out = descent.moments;
+  std::vector<std::span<double>> out = descent.optimizer_state;
   out.emplace_back(descent.points.data(), static_cast<std::size_t>(descent.points.size()));
   return out;
 }
@@ -542,16 +536,16 @@ Embedding embed(const Digraph& graph, const EmbedOptions& options, Run& run,
 
   Descent descent = prepare(canonical, o, run);
   if (checkpoint && checkpoint->epoch > 0) restore(*checkpoint, descent, out);
-  Schedule schedule(o);
-  for (const EmbedEpoch& e : out.history) out.stopped_early = schedule.stops(e.loss);
+  Pace pace(o);
+  for (const EmbedEpoch& e : out.history) out.stopped_early = pace.stops(e.loss);
   Matrix gradient(o.dims + 1, m);
   for (std::int64_t epoch = std::ssize(out.history) + 1; epoch <= o.epochs && !out.stopped_early;
        ++epoch) {
     out.history.push_back(descent.objective(descent.points, &gradient, epoch, run));
     const double loss = out.history.back().loss;
     out.history.back().epoch = epoch;
-    out.n_clamped += descent.step(descent.points, gradient, epoch, schedule.rate(), run);
-    out.stopped_early = schedule.stops(loss);
+    out.n_clamped += descent.step(descent.points, gradient, epoch, pace.rate(), run);
+    out.stopped_early = pace.stops(loss);
     if (checkpoint) save(descent, out, *checkpoint);
     run.report({.stage = "embed", .step = epoch, .total = o.epochs, .loss = loss});
   }

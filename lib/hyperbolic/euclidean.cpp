@@ -5,6 +5,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 module cape.hyperbolic;
@@ -41,9 +42,8 @@ void to_soft_targets(Matrix& distances, double temperature, Run& run) {
 EuclideanDescent::EuclideanDescent(const Digraph& graph, const EmbedOptions& options, Run& run)
     : options_(options), radial_(graph, options, run),
       targets_(undirected_distances(graph, options.hop_cost, run)),
-      second_(static_cast<std::size_t>(graph.size())) {
+      adam_(node_adam(options, options.dims, graph.size())) {
   to_soft_targets(targets_, options.soft_temperature, run);
-  momentum_ = Matrix(options.dims, graph.size());
 }
 
 // The soft objective with d = |x - y| and r = |x|. The radial terms are asked at the points of the
@@ -113,45 +113,40 @@ EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, 
   return terms;
 }
 
-std::vector<std::span<double>> EuclideanDescent::moments() {
-  return {{momentum_.data(), static_cast<std::size_t>(momentum_.size())}, second_};
+std::vector<std::span<double>> EuclideanDescent::state() {
+  return adam_ ? adam_->state() : std::vector<std::span<double>>();
 }
 
 // Plain descent, or Adam with one second moment a node, in the normal coordinates.
 std::int64_t EuclideanDescent::step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
                                     double learning_rate) {
-  constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-10;
-  const auto t = static_cast<double>(epoch);
+  const auto dims = static_cast<std::size_t>(options_.dims);
   std::int64_t held = 0;
   for (std::int64_t i = 0; i < points.cols(); ++i) {
-    double* p = points.column(i) + 1;
-    const double* g = gradient.column(i) + 1;
-    double* momentum = momentum_.column(i);
+    const std::span<double> p{points.column(i) + 1, dims};
+    std::span<const double> direction{gradient.column(i) + 1, dims};
     double length = 0, squares = 0;
-    for (std::int64_t k = 0; k < options_.dims; ++k) {
+    for (std::size_t k = 0; k < dims; ++k) {
       length += p[k] * p[k];
-      squares += g[k] * g[k];
+      squares += direction[k] * direction[k];
     }
     length = std::sqrt(length);
     double rate = learning_rate;
-    if (options_.optimizer == Optimizer::radam) {
-      double& second = second_[static_cast<std::size_t>(i)];
-      second = beta2 * second + (1 - beta2) * squares;
-      rate /= (1 - std::pow(beta1, t)) * (std::sqrt(second / (1 - std::pow(beta2, t))) + epsilon);
+    if (adam_) {
+      rate /= adam_->update(i, direction, std::sqrt(squares), epoch);
+      direction = adam_->mean(i);
     }
     const double shrink = length > 0 ? std::asinh(length) / length : 1;
     double radius = 0;
-    for (std::int64_t k = 0; k < options_.dims; ++k) {
-      momentum[k] =
-          options_.optimizer == Optimizer::radam ? beta1 * momentum[k] + (1 - beta1) * g[k] : g[k];
-      p[k] = p[k] * shrink - rate * momentum[k];
+    for (std::size_t k = 0; k < dims; ++k) {
+      p[k] = p[k] * shrink - rate * direction[k];
       radius += p[k] * p[k];
     }
     radius = std::sqrt(radius);
     const double kept = std::min(radius, options_.max_radius);
     held += radius > kept;
     const double grow = radius > 0 ? std::sinh(kept) / radius : 1;
-    for (std::int64_t k = 0; k < options_.dims; ++k) p[k] *= grow;
+    for (double& x : p) x *= grow;
     lorentz::project({points.column(i), static_cast<std::size_t>(points.rows())});
   }
   return held;

@@ -5,12 +5,14 @@
 module;
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 export module cape.hyperbolic;
 import cape.core;
+import cape.optim;
 import cape.graph;
 
 export namespace cape {
@@ -355,8 +357,12 @@ private:
   double truncated_mass_ = 0;
 };
 
-/// Full-batch Riemannian descent: Adam with one scalar second moment a node and moments carried
-/// along (docs/method.md, section 3), or the paper's RSGD (Eq_euc_rieman, eq_proj_tangent, eq_exp).
+/// Adam with one second moment a node, or null for plain descent.
+using NodeAdam = std::optional<optim::GroupAdam>;
+NodeAdam node_adam(const EmbedOptions& options, std::int64_t coordinates, std::int64_t nodes);
+
+/// Full-batch Riemannian descent: Adam with the means of the gradients carried along
+/// (docs/method.md, section 3), or the paper's RSGD (Eq_euc_rieman, eq_proj_tangent, eq_exp).
 class RiemannianOptimizer {
 public:
   RiemannianOptimizer(const EmbedOptions& options, std::int64_t nodes);
@@ -365,15 +371,13 @@ public:
   std::int64_t step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
                     double learning_rate, Run& run);
   /// All that it remembers from one step to the next.
-  std::vector<std::span<double>> moments();
+  std::vector<std::span<double>> state();
 
 private:
   bool move(std::span<double> point, std::span<const double> gradient, std::int64_t node,
             std::int64_t epoch, double learning_rate);
-  Optimizer kind_;
   double max_radius_;
-  Matrix momentum_;
-  std::vector<double> second_;
+  NodeAdam adam_;
 };
 
 /// The soft objective in flat space, and its descent; points are kept as those of the hyperboloid
@@ -385,14 +389,13 @@ public:
   EmbedEpoch operator()(const Matrix& points, Matrix* gradient, Run& run) const;
   std::int64_t step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
                     double learning_rate);
-  std::vector<std::span<double>> moments(); ///< as those of RiemannianOptimizer
+  std::vector<std::span<double>> state(); ///< as that of RiemannianOptimizer
 
 private:
   EmbedOptions options_;
   RadialTerms radial_;
   Matrix targets_; ///< T
-  Matrix momentum_;
-  std::vector<double> second_;
+  NodeAdam adam_;
 };
 
 /// Points ((d+1) x M) for the descent to start from: at random, or by classical scaling of all

@@ -5,6 +5,7 @@ module;
 #include <cstdint>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <typeinfo>
 #include <vector>
@@ -18,7 +19,6 @@ namespace {
 
 constexpr std::int64_t block_nodes = 64;
 constexpr double longest_step = 2.0;
-constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-10;
 
 // Bring a point that is beyond the largest radius back to it; true if it was.
 bool hold(std::span<double> p, double max_radius) {
@@ -33,15 +33,16 @@ bool hold(std::span<double> p, double max_radius) {
 
 } // namespace
 
-RiemannianOptimizer::RiemannianOptimizer(const EmbedOptions& options, std::int64_t nodes)
-    : kind_(options.optimizer), max_radius_(options.max_radius) {
-  if (kind_ == Optimizer::rsgd) return;
-  momentum_ = Matrix(options.dims + 1, nodes);
-  second_.resize(static_cast<std::size_t>(nodes));
+NodeAdam node_adam(const EmbedOptions& options, std::int64_t coordinates, std::int64_t nodes) {
+  if (options.optimizer == Optimizer::rsgd) return std::nullopt;
+  return optim::GroupAdam(coordinates, nodes, {.epsilon = 1e-10});
 }
 
-std::vector<std::span<double>> RiemannianOptimizer::moments() {
-  return {{momentum_.data(), static_cast<std::size_t>(momentum_.size())}, second_};
+RiemannianOptimizer::RiemannianOptimizer(const EmbedOptions& options, std::int64_t nodes)
+    : max_radius_(options.max_radius), adam_(node_adam(options, options.dims + 1, nodes)) {}
+
+std::vector<std::span<double>> RiemannianOptimizer::state() {
+  return adam_ ? adam_->state() : std::vector<std::span<double>>();
 }
 
 std::int64_t RiemannianOptimizer::step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
@@ -65,15 +66,9 @@ bool RiemannianOptimizer::move(std::span<double> point, std::span<const double> 
   lorentz::project_tangent(point, direction, direction);
 
   double rate = learning_rate;
-  if (kind_ == Optimizer::radam) {
-    double& second = second_[static_cast<std::size_t>(node)];
-    const double length = lorentz::norm(point, direction);
-    const double* momentum = momentum_.column(node);
-    for (std::size_t k = 0; k < point.size(); ++k)
-      direction[k] = beta1 * momentum[k] + (1 - beta1) * direction[k];
-    second = beta2 * second + (1 - beta2) * length * length;
-    const auto t = static_cast<double>(epoch);
-    rate /= (1 - std::pow(beta1, t)) * (std::sqrt(second / (1 - std::pow(beta2, t))) + epsilon);
+  if (adam_) {
+    rate /= adam_->update(node, direction, lorentz::norm(point, direction), epoch);
+    std::ranges::copy(adam_->mean(node), direction.begin());
   }
   const double length = lorentz::norm(point, direction);
   bool held = false;
@@ -85,9 +80,9 @@ bool RiemannianOptimizer::move(std::span<double> point, std::span<const double> 
     held = hold(point, max_radius_);
     if (held) lorentz::transport(end, point, direction, direction);
   }
-  if (kind_ == Optimizer::radam)
-    for (std::size_t k = 0; k < point.size(); ++k)
-      momentum_(static_cast<std::int64_t>(k), node) = length * direction[k];
+  if (adam_)
+    std::ranges::transform(direction, adam_->mean(node).begin(),
+                           [&](double x) { return length * x; });
   return held;
 }
 

@@ -1,9 +1,9 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/adam.cpp"
+#define HWY_TARGET_INCLUDE "optim/kernels/adam.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "simd/adam.hpp"
+#include "optim/kernels/adam.hpp"
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
@@ -19,15 +19,18 @@ HWY_INLINE void Adam(T* parameter, const T* gradient, T* mean, T* square, std::i
   const auto all = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
   const auto beta1 = all(s.beta1), rest1 = all(1 - s.beta1);
   const auto beta2 = all(s.beta2), rest2 = all(1 - s.beta2);
-  const auto rate = all(s.rate * s.correction1), shrink = all(s.rate * s.shrink);
+  const auto rate = all(s.rate * s.correction1), shrink = all(s.rate * s.l1);
   const auto correction = all(s.correction2), epsilon = all(s.epsilon);
-  const auto one = all(1), zero = hn::Zero(d);
+  const auto decay = all(s.rate * s.decay), one = all(1), zero = hn::Zero(d);
   const auto step = [&](T* p_at, const T* g_at, T* m_at, T* v_at) HWY_ATTR {
     const auto g = hn::LoadU(d, g_at);
     const auto m = hn::Add(hn::Mul(beta1, hn::LoadU(d, m_at)), hn::Mul(rest1, g));
     const auto v = hn::Add(hn::Mul(beta2, hn::LoadU(d, v_at)), hn::Mul(rest2, hn::Mul(g, g)));
     const auto inverse = hn::Div(one, hn::Add(hn::Mul(hn::Sqrt(v), correction), epsilon));
-    const auto p = hn::Sub(hn::LoadU(d, p_at), hn::Mul(rate, hn::Mul(m, inverse)));
+    const auto old = hn::LoadU(d, p_at);
+    // One rounding of the size of p: 1 - rate decay may be nearer 1 than the next float.
+    const auto p =
+        hn::Sub(old, hn::Add(hn::Mul(rate, hn::Mul(m, inverse)), hn::Mul(decay, old)));
     const auto size = hn::Max(hn::Sub(hn::Abs(p), hn::Mul(shrink, inverse)), zero);
     hn::StoreU(m, d, m_at);
     hn::StoreU(v, d, v_at);
