@@ -42,25 +42,11 @@ cape::AttentionInput<T> input(const cape_attention_shape* shape, const T* q, con
           .out_stride = s.out_stride};
 }
 
-// Attention needs no option but the threads and the seed, so that options may be null.
-template <class Body>
-cape_status attend(const cape_options* options, Body&& body) noexcept {
-  if (options == nullptr)
-    return guard([&] {
-      cape::Run run;
-      body(run);
-    });
-  return guard(options, [&](const cape_options& o) {
-    cape::Run run = make_run(o);
-    body(run);
-  });
-}
-
 template <class T>
 cape_status forward(T* out, T* lse_out, const cape_attention_shape* shape, const T* q, const T* k,
                     const T* v, const T* q_angles, const T* k_angles, const uint8_t* key_mask,
                     const cape_options* options) noexcept {
-  return attend(options, [&](cape::Run& run) {
+  return guard_run(options, [&](cape::Run& run) {
     attention_forward(input(shape, q, k, v, q_angles, k_angles, key_mask), out, lse_out, run);
   });
 }
@@ -70,7 +56,7 @@ cape_status backward(const cape::AttentionGradient<T>& gradient, const cape_atte
                      const T* q, const T* k, const T* v, const T* q_angles, const T* k_angles,
                      const uint8_t* key_mask, const T* out, const T* lse, const T* d_out,
                      const cape_options* options) noexcept {
-  return attend(options, [&](cape::Run& run) {
+  return guard_run(options, [&](cape::Run& run) {
     attention_backward(input(shape, q, k, v, q_angles, k_angles, key_mask), out, lse, d_out,
                        gradient, run);
   });
@@ -79,7 +65,7 @@ cape_status backward(const cape::AttentionGradient<T>& gradient, const cape_atte
 template <class T>
 cape_status workspace(double* forward_out, double* backward_out, const cape_attention_shape* shape,
                       const cape_options* options) noexcept {
-  return attend(options, [&](cape::Run& run) {
+  return guard_run(options, [&](cape::Run& run) {
     const T* none = nullptr;
     const cape::AttentionWorkspace bytes = cape::attention_workspace(
         input(shape, none, none, none, none, none, nullptr), run.threads());
@@ -113,7 +99,7 @@ template <class T>
 cape_status linear(T* out, const cape_attention_shape* shape, int64_t n_features, uint64_t draw,
                    const T* q, const T* k, const T* v, const T* q_angles, const T* k_angles,
                    const uint8_t* key_mask, const cape_options* options) noexcept {
-  return attend(options, [&](cape::Run& run) {
+  return guard_run(options, [&](cape::Run& run) {
     const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
     check_before_drawing(in);
     std::vector<T> directions;
@@ -128,7 +114,7 @@ cape_status linear_backward(const cape::AttentionGradient<T>& gradient,
                             const T* q, const T* k, const T* v, const T* q_angles,
                             const T* k_angles, const uint8_t* key_mask, const T* d_out,
                             const cape_options* options) noexcept {
-  return attend(options, [&](cape::Run& run) {
+  return guard_run(options, [&](cape::Run& run) {
     const auto in = input(shape, q, k, v, q_angles, k_angles, key_mask);
     check_before_drawing(in);
     std::vector<T> directions;
@@ -176,7 +162,7 @@ cape_status cape_attention_backward_f32(float* dq, float* dk, float* dv, float* 
 cape_status cape_attention_scores(double* out, const cape_attention_shape* shape, const double* q,
                                   const double* k, const double* q_angles, const double* k_angles,
                                   const uint8_t* key_mask, const cape_options* options) {
-  return attend(options, [&](cape::Run& run) {
+  return guard_run(options, [&](cape::Run& run) {
     const double* no_values = nullptr; // the scores do not depend on them
     attention_scores(input(shape, q, k, no_values, q_angles, k_angles, key_mask), out, run);
   });

@@ -42,6 +42,18 @@ void copy_sparse(double* out, int64_t n_rows, int64_t n_cols, const cape::Sparse
       out[j * n_rows + values.indices[e]] = values.values[e];
 }
 
+cape::SparseMatrix copied(const cape::SparseView& view) {
+  cape::SparseMatrix out;
+  out.rows = view.rows;
+  out.cols = view.cols;
+  out.layout = view.layout;
+  if (view.outer() == 0) return out;
+  out.offsets.assign(view.offsets, view.offsets + view.outer() + 1);
+  out.indices.assign(view.indices, view.indices + view.nonzeros());
+  out.values.assign(view.values, view.values + view.nonzeros());
+  return out;
+}
+
 void lend(cape_sparse_view* out, const cape::SparseMatrix& values) {
   check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
   write_struct(out, cape_sparse_view{0, values.values.data(), values.indices.data(),
@@ -141,30 +153,35 @@ cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adja
 cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
                                 const int64_t* to, const double* weight, int64_t n_edges) {
   return create(out, [&] {
-    const auto n = static_cast<std::size_t>(cape::checked_size(n_edges, 1, "n_edges"));
-    if (n > 0) {
-      required(from, "from");
-      required(to, "to");
-      required(weight, "weight");
-    }
-    std::vector<cape::Edge> edges(n);
-    for (std::size_t e = 0; e < n; ++e) edges[e] = {from[e], to[e], weight[e]};
-    return cape::Digraph(n_nodes, std::move(edges));
+    return cape::Digraph(n_nodes, edges_of(from, to, weight, n_edges, "n_edges"));
   });
 }
 
-cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau) {
-  return create(out, [&] {
-    if (object(dag, "dag").learned) return cape_dag(prune(dag->dag, tau), true);
-    cape::AcyclicProjection cut = project_acyclic(dag->dag.graph, tau);
-    cape_dag pruned(std::move(cut.graph));
-    pruned.dag.threshold = pruned.dag.effective_threshold = tau;
-    double weakest = std::numeric_limits<double>::infinity();
-    for (const cape::Edge& e : pruned.dag.graph.edges())
-      weakest = std::min(weakest, std::fabs(e.weight));
-    if (std::isfinite(weakest)) pruned.dag.effective_threshold = weakest;
-    pruned.dag.n_removed_for_acyclicity = static_cast<int64_t>(cut.removed.size());
-    return pruned;
+cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau,
+                           const cape_options* options) {
+  return create_run(out, options, [&](cape::Run& run) {
+    if (object(dag, "dag").learned) return cape_dag(prune(dag->dag, tau, run), true);
+    cape::Dag pruned = prune(dag->dag.graph, tau, run);
+    pruned.weights = {};
+    pruned.order.clear();
+    return cape_dag(std::move(pruned), false);
+  });
+}
+
+cape_status cape_dag_restore(cape_dag** out, const cape_sparse_view* weights,
+                             const cape_sparse_view* sign, const int64_t* order, int64_t n_order,
+                             const int64_t* required_from, const int64_t* required_to,
+                             int64_t n_required, double tau, const cape_options* options) {
+  return create_run(out, options, [&](cape::Run& run) {
+    cape::Dag dag;
+    dag.weights = copied(view_of(weights, "weights"));
+    if (sign != nullptr) dag.sign = copied(view_of(sign, "sign"));
+    dag.order = copied_values(order, n_order, "order", "n_order");
+    dag.required = edges_of(required_from, required_to, n_required, "n_required");
+    const auto nodes = static_cast<std::size_t>(dag.weights.rows);
+    dag.center.assign(nodes, 0);
+    dag.scale.assign(nodes, 1);
+    return cape_dag(prune(dag, tau, run), true);
   });
 }
 

@@ -19,12 +19,6 @@ const cape::Digraph& graph(const cape_dag* dag, std::string_view name) {
   return object(dag, name).dag.graph;
 }
 
-std::span<const int64_t> labels_of(const int64_t* labels, int64_t n, std::string_view name) {
-  const int64_t size = cape::checked_size(n, 1, "n");
-  if (size > 0) required(labels, name);
-  return {labels, static_cast<std::size_t>(size)};
-}
-
 } // namespace
 
 cape_status cape_simulate_dag(cape_dag** out, int64_t n_nodes, const cape_options* options) {
@@ -121,7 +115,7 @@ cape_status cape_compare_labels(double* ari_out, double* nmi_out, const int64_t*
   return guard([&] {
     required(ari_out, "ari_out");
     required(nmi_out, "nmi_out");
-    const auto first = labels_of(a, n, "a"), second = labels_of(b, n, "b");
+    const auto first = values(a, n, "a"), second = values(b, n, "b");
     const double ari = cape::adjusted_rand_index(first, second);
     *nmi_out = cape::normalized_mutual_information(first, second);
     *ari_out = ari;
@@ -136,6 +130,6 @@ cape_status cape_silhouette(double* out, const cape_matrix_view* x, const int64_
     const cape::MatrixView table = view_of(x, "x");
     check_length(n, table.rows, "n");
     cape::Run run;
-    *out = silhouette(table, labels_of(labels, n, "labels"), run);
+    *out = silhouette(table, values(labels, n, "labels"), run);
   });
 }

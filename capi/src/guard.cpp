@@ -45,6 +45,22 @@ cape_status record_exception() noexcept {
   }
 }
 
+std::vector<Edge> edges_of(const std::int64_t* from, const std::int64_t* to, std::int64_t n,
+                           std::string_view n_name) {
+  const auto causes = values(from, n, "from", n_name), effects = values(to, n, "to", n_name);
+  std::vector<Edge> edges(causes.size());
+  for (std::size_t e = 0; e < edges.size(); ++e) edges[e] = {causes[e], effects[e], 1};
+  return edges;
+}
+
+std::vector<Edge> edges_of(const std::int64_t* from, const std::int64_t* to, const double* weight,
+                           std::int64_t n, std::string_view n_name) {
+  std::vector<Edge> edges = edges_of(from, to, n, n_name);
+  const auto weights = values(weight, n, "weight", n_name);
+  for (std::size_t e = 0; e < edges.size(); ++e) edges[e].weight = weights[e];
+  return edges;
+}
+
 void check_length(std::int64_t given, std::int64_t right, std::string_view name) {
   if (given != right)
     throw Error(Status::dim_mismatch, std::string(name) + " is " + std::to_string(given) +

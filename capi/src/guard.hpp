@@ -47,6 +47,29 @@ T& required(T* pointer, std::string_view name) {
   return *pointer;
 }
 
+/// The caller's n values. Error(invalid_argument) if n is negative, or data null without being empty.
+template <class T>
+std::span<const T> values(const T* data, std::int64_t n, std::string_view name,
+                          std::string_view n_name = "n") {
+  const std::int64_t size = checked_size(n, 1, n_name);
+  if (size > 0) required(data, name);
+  return {data, static_cast<std::size_t>(size)};
+}
+
+/// The same, copied.
+template <class T>
+std::vector<T> copied_values(const T* data, std::int64_t n, std::string_view name,
+                             std::string_view n_name = "n") {
+  const std::span<const T> given = values(data, n, name, n_name);
+  return {given.begin(), given.end()};
+}
+
+/// The caller's n edges, of weight 1 or, if `weight` is given, of those.
+std::vector<Edge> edges_of(const std::int64_t* from, const std::int64_t* to, std::int64_t n,
+                           std::string_view n_name = "n");
+std::vector<Edge> edges_of(const std::int64_t* from, const std::int64_t* to, const double* weight,
+                           std::int64_t n, std::string_view n_name = "n");
+
 /// Zero the outputs that are single values, so that they are so when the call fails.
 template <class... T>
 void clear(T*... out) {

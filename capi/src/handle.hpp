@@ -100,6 +100,7 @@ struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {
   cape::Preprocessed data;
 };
 
+/// Without history and scaling if it was learned elsewhere, see cape_dag_restore().
 struct cape_dag : cape::capi::Tagged<0x6461'6700'0000'0001> {
   explicit cape_dag(cape::Dag fitted, bool is_learned)
       : dag(std::move(fitted)), learned(is_learned) {}
@@ -157,6 +158,31 @@ cape_status create(T** out, const cape_options* options, Make&& make) noexcept {
   return guard(options, [&](const cape_options& o) {
     required(out, "out");
     *out = new T(make(o));
+  });
+}
+
+/// Run the body of an entry point that needs of the options the run alone (threads, progress, seed),
+/// so that they may be null: body(run).
+template <class Body>
+cape_status guard_run(const cape_options* options, Body&& body) noexcept {
+  if (options == nullptr)
+    return guard([&] {
+      Run run;
+      body(run);
+    });
+  return guard(options, [&](const cape_options& o) {
+    Run run = make_run(o);
+    body(run);
+  });
+}
+
+/// Make an object in such an entry point: make(run).
+template <class T, class Make>
+cape_status create_run(T** out, const cape_options* options, Make&& make) noexcept {
+  clear(out);
+  return guard_run(options, [&](Run& run) {
+    required(out, "out");
+    *out = new T(make(run));
   });
 }
 

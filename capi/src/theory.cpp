@@ -10,13 +10,6 @@ using namespace cape::capi;
 
 namespace {
 
-// n numbers that the caller gives.
-std::span<const double> numbers(const double* values, int64_t n, std::string_view name) {
-  const int64_t size = cape::checked_size(n, 1, "n");
-  if (size > 0) required(values, name);
-  return {values, static_cast<std::size_t>(size)};
-}
-
 // A finite matrix of n rows.
 cape::MatrixView rows(const cape_matrix_view* m, int64_t n, std::string_view name) {
   const cape::MatrixView view = view_of(m, name);
@@ -52,8 +45,8 @@ cape_status cape_envelope_at(double* upper_out, double* slope_distance_out,
                              double amplitude, double offset, int64_t pairs, const double* distance,
                              const double* norm_m, const double* norm_n, double scale) {
   return guard([&] {
-    const auto d = numbers(distance, n, "distance"), m = numbers(norm_m, n, "norm_m"),
-               e = numbers(norm_n, n, "norm_n");
+    const auto d = values(distance, n, "distance"), m = values(norm_m, n, "norm_m"),
+               e = values(norm_n, n, "norm_n");
     if (pairs < 1)
       throw cape::Error(cape::Status::invalid_argument,
                         "pairs is " + std::to_string(pairs) + "; it must be at least 1");
@@ -97,8 +90,8 @@ cape_status cape_expected_margin(double* out, const cape_matrix_view* covariance
   clear(out);
   return guard([&] {
     double& margin = required(out, "out");
-    margin = expected_margin(view_of(covariance, "covariance"), numbers(phi_m, n, "phi_m"),
-                             numbers(phi_n, n, "phi_n"));
+    margin = expected_margin(view_of(covariance, "covariance"), values(phi_m, n, "phi_m"),
+                             values(phi_n, n, "phi_n"));
   });
 }
 
@@ -115,7 +108,7 @@ cape_status cape_average_bias(double* out, int64_t n_repeats, const cape_matrix_
                               int64_t n_angles, double sd, int64_t n, const cape_options* options) {
   return guard(options, [&](const cape_options& o) {
     const cape::MatrixView queries = view_of(q, "q"), keys = view_of(k, "k");
-    const auto from = numbers(phi_m, n_angles, "phi_m"), to = numbers(phi_n, n_angles, "phi_n");
+    const auto from = values(phi_m, n_angles, "phi_m"), to = values(phi_n, n_angles, "phi_n");
     check_output(out, n_repeats, cape::checked_size(n_repeats, 1, "n_repeats"));
     constexpr int64_t most_pairs = int64_t{1} << 31;
     if (n > most_pairs)

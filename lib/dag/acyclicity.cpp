@@ -232,7 +232,7 @@ template class AcyclicityConstraint<double>;
 
 namespace cape {
 
-double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient) {
+double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient, Run& run) {
   check_view(a, "a");
   if (a.rows != a.cols)
     throw Error(Status::dim_mismatch, "a is " + std::to_string(a.rows) + " x " +
@@ -253,7 +253,6 @@ double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient) 
     if (gradient) *gradient = slope;
     return 0;
   }
-  Run run;
   const double h = sem::AcyclicityConstraint<double>(constraint)(strength, slope, run);
   if (std::isinf(h))
     throw Error(
@@ -276,6 +275,11 @@ double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient) 
     for (std::int64_t i = 0; i < n; ++i) (*gradient)(i, j) = 2 * a(i, j) * (slope(i, j) * shrink);
   check_finite(*gradient, "the gradient of h");
   return h;
+}
+
+double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient) {
+  Run run;
+  return acyclicity(a, constraint, gradient, run);
 }
 
 } // namespace cape

@@ -265,9 +265,14 @@ Dag learn_dag(const RowSource& source, const Knowledge& knowledge, const DagOpti
               Run& run, Checkpoint& checkpoint);
 
 /// The same fit cut at another threshold (finite, tau >= 0), without training again; always
-/// acyclic. Looks at weights and sign alone, so a refined fit becomes an unrefined one. sign and
-/// order may be empty. Error(invalid_argument, dim_mismatch).
+/// acyclic. Looks at weights, sign, order and required alone, so that a refined fit becomes an
+/// unrefined one, and a fit can be made again from these four; sign, order and required may be
+/// empty. What the fit had to say of its own graph, Dag::warnings, is not said of the new one.
+/// Error(invalid_argument, dim_mismatch, cancelled).
+Dag prune(const Dag& dag, double tau, Run& run);
 Dag prune(const Dag& dag, double tau);
+/// The same of a graph that was not learned here, whose weights are those of its edges.
+Dag prune(const Digraph& graph, double tau, Run& run);
 
 /// The weights before pruning, unsigned, as a graph; it may have cycles.
 Digraph unpruned_graph(const Dag& dag);
@@ -285,7 +290,8 @@ ThresholdSuggestion suggest_threshold(const MatrixView& x, const Digraph& graph,
 /// h(A) and, if gradient is not null, dh/dA (M x M). A square and finite. expm: never overflows to
 /// infinity: beyond exp(700) the value is capped at the largest finite number and the gradient's
 /// direction kept. logdet: Error(invalid_argument) if the spectral radius of A o A is >= 1.
-/// O(M^3).
+/// O(M^3), parallel.
+double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient, Run& run);
 double acyclicity(const MatrixView& a, Constraint constraint, Matrix* gradient = nullptr);
 
 /// h of A = UV' (expm, diagonal included) and, if not null, its gradients with respect to u and v

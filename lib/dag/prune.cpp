@@ -79,7 +79,7 @@ void cut(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
                                         }).weight);
 }
 
-Dag prune(const Dag& dag, double tau) {
+Dag prune(const Dag& dag, double tau, Run& run) {
   if (!std::isfinite(tau) || tau < 0)
     throw Error(Status::invalid_argument,
                 message("tau is ", tau, "; it must be finite and not negative"));
@@ -117,9 +117,30 @@ Dag prune(const Dag& dag, double tau) {
   result.refined = false;
   result.suggestion = {};
   result.statistic = {};
-  Run run;
+  result.warnings.clear();
   cut(result, tau, visit, run);
   return result;
+}
+
+Dag prune(const Dag& dag, double tau) {
+  Run run;
+  return prune(dag, tau, run);
+}
+
+Dag prune(const Digraph& graph, double tau, Run& run) {
+  std::vector<Edge> edges = graph.edges(); // by cause; a matrix is filled by effect
+  std::ranges::stable_sort(edges, {}, &Edge::to);
+  Dag dag;
+  SparseMatrix& weights = dag.weights;
+  weights.rows = weights.cols = graph.size();
+  weights.offsets.assign(static_cast<std::size_t>(graph.size()) + 1, 0);
+  for (const Edge& e : edges) {
+    weights.indices.push_back(static_cast<std::int32_t>(e.from));
+    weights.values.push_back(e.weight);
+    ++weights.offsets[static_cast<std::size_t>(e.to) + 1];
+  }
+  std::partial_sum(weights.offsets.begin(), weights.offsets.end(), weights.offsets.begin());
+  return prune(dag, tau, run);
 }
 
 } // namespace cape

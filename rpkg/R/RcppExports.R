@@ -73,8 +73,8 @@ core_describe_graph <- function(n, from, to, weight) {
     .Call(`_capeOmics_core_describe_graph`, n, from, to, weight)
 }
 
-core_prune <- function(n, from, to, weight, tau) {
-    .Call(`_capeOmics_core_prune`, n, from, to, weight, tau)
+core_prune <- function(weights, sign, order, required, tau) {
+    .Call(`_capeOmics_core_prune`, weights, sign, order, required, tau)
 }
 
 core_suggest_threshold <- function(assay, from, to, weight, settings, progress) {

@@ -46,7 +46,8 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
 #'
 #' The weights before pruning are kept, so another threshold costs no new fit. The result is always
 #' acyclic: where edges above the threshold form a cycle, the weakest of them go, and are counted. Of a
-#' refined fit the tests are left out, and the weights alone decide. Edges that `knowledge` required stay.
+#' refined fit the tests are left out, and the weights alone decide. Edges that `knowledge` required stay; warnings
+#' that the fit had of its own graph do not.
 #'
 #' @param x a [CapeFit-class], a [CapeDag-class], or a SingleCellExperiment from [cape_fit()].
 #' @param tau edges with an absolute weight of at most `tau` are cut.
@@ -65,32 +66,15 @@ cape_prune <- function(x, tau) {
     if (isTRUE(dag@info$refined)) {
         message("The refinement is left out: the graph is that of the weights above ", tau, ".")
     }
-    edges <- entries(dag@weights)
-    direction <- ifelse(entries_at(dag@sign, edges$from, edges$to) < 0, -1, 1)
-    signed <- data.frame(edges[c("from", "to")], weight = abs(edges$value) * direction)
-    required <- dag@info$required
-    if (length(required) > 0L) {
-        kept <- entries_at(dag@weights, required[, 1L], required[, 2L])
-        kept <- ifelse(entries_at(dag@sign, required[, 1L], required[, 2L]) < 0, -1, 1) * pmax(abs(kept), tau, 1e-6)
-        others <- !paste(signed$from, signed$to) %in% paste(required[, 1L], required[, 2L])
-        certain <- data.frame(from = required[, 1L], to = required[, 2L],
-            weight = rep(.Machine$double.xmax, nrow(required))) # the strongest: cycles are broken elsewhere
-        signed <- rbind(signed[others, ], certain)
-    }
-    result <- with_features(dag@features, core_prune(length(dag), signed$from, signed$to, signed$weight, tau))
-    if (length(required) > 0L) {
-        at <- match(paste(required[, 1L], required[, 2L]), paste(result$from, result$to))
-        result$weight[at] <- kept
-    }
-    info <- result$info
-    dag@adjacency <- edges_to_matrix(result, dag@features)
-    dag@order <- dag@features[result$order]
-    dag@info$acyclic <- info$acyclic
-    dag@info$threshold <- tau
-    dag@info$effective_threshold <- if (length(result$weight) > 0L) min(abs(result$weight)) else tau
-    dag@info$n_removed_for_acyclicity <- as.numeric(sum(abs(signed$weight) > tau) - length(result$weight))
-    dag@info$refined <- FALSE
+    cut <- with_features(dag@features,
+        core_prune(dag@weights, dag@sign, match(dag@order, dag@features), dag@info$required, tau))
+    dag@adjacency <- edges_to_matrix(cut, dag@features)
+    dag@order <- dag@features[cut$order]
     dag@statistic <- new("dgCMatrix")
+    dag@warnings <- character(0) # which the fit had of its own graph
+    of_graph <- c("acyclic", "refined", "threshold", "effective_threshold", "n_removed_for_acyclicity")
+    dag@info[of_graph] <- cut$info[of_graph]
+    dag@info["suggestion"] <- list(NULL) # the threshold is the user's
     dag
 }
 

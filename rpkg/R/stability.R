@@ -62,7 +62,7 @@ cape_stability <- function(x, times = 50L, fraction = 0.5, cutoff = 0.75, param 
 
     # Where frequent edges form a cycle, the rarest of them goes.
     frequent <- edges[edges$frequency >= cutoff, ]
-    kept <- core_prune(length(features), frequent$from, frequent$to, frequent$frequency, 0)
+    kept <- edge_table(cape_prune(dag_from_edges(frequent$from, frequent$to, frequent$frequency, features), 0))
     weight <- entries_at(total, kept$from, kept$to) / entries_at(found, kept$from, kept$to)
     dag <- dag_from_edges(kept$from, kept$to, nonzero(weight), features)
     n_found <- vapply(dags, function(dag) length(dag@adjacency@x), 0L)

@@ -213,16 +213,16 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_prune
-Rcpp::List core_prune(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, double tau);
-RcppExport SEXP _capeOmics_core_prune(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP tauSEXP) {
+Rcpp::List core_prune(const Rcpp::S4& weights, const Rcpp::S4& sign, const Rcpp::IntegerVector& order, const Rcpp::Nullable<Rcpp::IntegerMatrix>& required, double tau);
+RcppExport SEXP _capeOmics_core_prune(SEXP weightsSEXP, SEXP signSEXP, SEXP orderSEXP, SEXP requiredSEXP, SEXP tauSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< int >::type n(nSEXP);
-    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type from(fromSEXP);
-    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type to(toSEXP);
-    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type weight(weightSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::S4& >::type weights(weightsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::S4& >::type sign(signSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type order(orderSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::IntegerMatrix>& >::type required(requiredSEXP);
     Rcpp::traits::input_parameter< double >::type tau(tauSEXP);
-    rcpp_result_gen = Rcpp::wrap(core_prune(n, from, to, weight, tau));
+    rcpp_result_gen = Rcpp::wrap(core_prune(weights, sign, order, required, tau));
     return rcpp_result_gen;
 END_RCPP
 }

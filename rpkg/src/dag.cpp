@@ -43,11 +43,11 @@ Rcpp::NumericVector to_vector(const cape_threshold_suggestion &s) {
 
 } // namespace
 
-Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
+namespace {
+
+// The graph, without what its fit knows.
+Rcpp::List graph_to_list(const cape_dag *dag, const cape_dag_info &info) {
   using Rcpp::_;
-  cape_dag_info info{};
-  info.struct_size = sizeof info;
-  check(cape_dag_describe(&info, dag));
   const int64_t n = info.n_nodes;
   const std::size_t n_edges = static_cast<std::size_t>(info.n_edges);
 
@@ -59,7 +59,7 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
   if (info.acyclic)
     check(cape_dag_order(order.data(), n, dag));
 
-  Rcpp::List out = Rcpp::List::create(
+  return Rcpp::List::create(
       _["from"] = one_based(from), _["to"] = one_based(to), _["weight"] = weight,
       _["order"] = one_based(order),
       _["info"] = Rcpp::List::create(
@@ -68,6 +68,21 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
           _["lambda"] = info.lambda, _["threshold"] = info.threshold,
           _["effective_threshold"] = info.effective_threshold,
           _["n_removed_for_acyclicity"] = static_cast<double>(info.n_removed_for_acyclicity)));
+}
+
+cape_dag_info describe(const cape_dag *dag) {
+  cape_dag_info info{};
+  info.struct_size = sizeof info;
+  check(cape_dag_describe(&info, dag));
+  return info;
+}
+
+} // namespace
+
+Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
+  const cape_dag_info info = describe(dag);
+  const int64_t n = info.n_nodes;
+  Rcpp::List out = graph_to_list(dag, info);
   if (!info.learned)
     return out;
 
@@ -162,14 +177,25 @@ Rcpp::List core_describe_graph(int n, const Rcpp::IntegerVector &from,
   return dag_to_list(dag.get());
 }
 
-// The graph of these edges (of weight 0: none) cut at tau.
+// The fit, or graph, that has these weights before pruning, signs, order (empty if there is a cycle) and
+// required edges (or NULL), cut at tau.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List core_prune(int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
-                      const Rcpp::NumericVector &weight, double tau) {
-  Dag whole, pruned;
-  make_graph(whole, n, from, to, weight);
-  check(cape_dag_prune(pruned.out(), whole.get(), tau));
-  return dag_to_list(pruned.get());
+Rcpp::List core_prune(const Rcpp::S4 &weights, const Rcpp::S4 &sign,
+                      const Rcpp::IntegerVector &order,
+                      const Rcpp::Nullable<Rcpp::IntegerMatrix> &required, double tau) {
+  const SparseColumns norms(weights), directions(sign);
+  const cape_sparse_view w = norms.view(), s = directions.view();
+  const std::vector<int64_t> nodes = zero_based(order);
+  std::vector<int64_t> from, to;
+  if (required.isNotNull()) {
+    const Rcpp::IntegerMatrix ends(required.get());
+    from = zero_based(ends(Rcpp::_, 0));
+    to = zero_based(ends(Rcpp::_, 1));
+  }
+  Dag dag;
+  check(cape_dag_restore(dag.out(), &w, &s, nodes.data(), static_cast<int64_t>(nodes.size()),
+                         from.data(), to.data(), static_cast<int64_t>(from.size()), tau, nullptr));
+  return graph_to_list(dag.get(), describe(dag.get()));
 }
 
 // assay: features x cells; edges: all weights before pruning.

@@ -68,6 +68,25 @@ inline cape_matrix_view table_view(const arma::mat &assay) {
   return v;
 }
 
+// A dgCMatrix as it is, but for its offsets, which R has in 32 bits.
+class SparseColumns {
+public:
+  explicit SparseColumns(const Rcpp::S4 &matrix)
+      : dim_(matrix.slot("Dim")), i_(matrix.slot("i")), x_(matrix.slot("x")) {
+    const Rcpp::IntegerVector p = matrix.slot("p");
+    offsets_.assign(p.begin(), p.end());
+  }
+  cape_sparse_view view() const {
+    return {sizeof(cape_sparse_view), x_.begin(), i_.begin(), offsets_.data(), dim_[0], dim_[1],
+            CAPE_COL_MAJOR};
+  }
+
+private:
+  Rcpp::IntegerVector dim_, i_;
+  Rcpp::NumericVector x_;
+  std::vector<int64_t> offsets_;
+};
+
 // A graph on n nodes from the 1-based ends of its edges.
 void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
                 const Rcpp::NumericVector &weight);

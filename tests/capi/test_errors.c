@@ -123,8 +123,8 @@ static void null_dag(void) {
   CHECK_NULL(cape_dag_from_edges(&d, 2, NULL, to, weight, 1), "from");
   CHECK_NULL(cape_dag_from_edges(&d, 2, from, NULL, weight, 1), "to");
   CHECK_NULL(cape_dag_from_edges(&d, 2, from, to, NULL, 1), "weight");
-  CHECK_NULL(cape_dag_prune(NULL, dag, 0.2), "out");
-  CHECK_NULL(cape_dag_prune(&d, NULL, 0.2), "dag");
+  CHECK_NULL(cape_dag_prune(NULL, dag, 0.2, NULL), "out");
+  CHECK_NULL(cape_dag_prune(&d, NULL, 0.2, NULL), "dag");
   CHECK(d == NULL);
   cape_threshold_suggestion suggestion = {.struct_size = sizeof suggestion};
   CHECK_NULL(cape_dag_suggest_threshold(NULL, dag, &view, options), "out");
@@ -605,14 +605,14 @@ static void bad_state(void) {
   CHECK_ERROR(cape_dag_scaling(out, out, 2, cycle), CAPE_BAD_STATE, "learned");
   CHECK_STATUS(cape_simulate_data(out, 2, 2, cycle, options), CAPE_INVALID_ARGUMENT);
 
-  CHECK_OK(cape_dag_prune(&cut, cycle, 0)); /* the weaker edge of the cycle goes */
+  CHECK_OK(cape_dag_prune(&cut, cycle, 0, NULL)); /* the weaker edge of the cycle goes */
   CHECK_OK(cape_dag_order(index, 2, cut));
   CHECK(index[0] == 0 && index[1] == 1);
   CHECK_OK(cape_dag_describe(&info, cut));
   CHECK(info.acyclic && info.n_edges == 1 && info.n_removed_for_acyclicity == 1);
   cape_dag_free(cut);
-  CHECK_STATUS(cape_dag_prune(&cut, cycle, -1), CAPE_INVALID_ARGUMENT);
-  CHECK_STATUS(cape_dag_prune(&cut, cycle, NAN), CAPE_INVALID_ARGUMENT);
+  CHECK_STATUS(cape_dag_prune(&cut, cycle, -1, NULL), CAPE_INVALID_ARGUMENT);
+  CHECK_STATUS(cape_dag_prune(&cut, cycle, NAN, NULL), CAPE_INVALID_ARGUMENT);
   CHECK(cut == NULL);
   cape_dag_free(cycle);
 }

@@ -325,7 +325,7 @@ static void fits(void) {
     LOOK(cape_dag_suggest_threshold(&suggestion, dag, &table, options),
          isfinite(suggestion.threshold));
     cape_dag* pruned = NULL;
-    LOOK(cape_dag_prune(&pruned, dag, fabs(extreme())), pruned != NULL);
+    LOOK(cape_dag_prune(&pruned, dag, fabs(extreme()), NULL), pruned != NULL);
     cape_dag_free(pruned);
     LOOK(cape_dag_weights(weights, m, m, dag), all_finite(weights, m * m));
     LOOK(cape_dag_adjacency(weights, m, m, dag), all_finite(weights, m * m));

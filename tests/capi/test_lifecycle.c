@@ -154,7 +154,7 @@ static void fit(void) {
 
   /* Pruned at infinity there is no edge; the fit it came from is unchanged. */
   cape_dag* pruned = NULL;
-  CHECK_OK(cape_dag_prune(&pruned, dag, 1e300));
+  CHECK_OK(cape_dag_prune(&pruned, dag, 1e300, NULL));
   cape_dag_info pruned_info = {.struct_size = sizeof pruned_info};
   CHECK_OK(cape_dag_describe(&pruned_info, pruned));
   CHECK(pruned_info.n_edges == 0 && pruned_info.n_nodes == N_COLS);

@@ -11,6 +11,96 @@ static int has_edge(const cape_dag* dag, int from, int to) {
   return a[from + to * N_COLS] != 0;
 }
 
+static int has_weight(const cape_dag* dag, double weight) {
+  int64_t from[2], to[2];
+  double found[2] = {0, 0};
+  CHECK_OK(cape_dag_edges(from, to, found, 2, dag));
+  return found[0] == weight || found[1] == weight;
+}
+
+/* From its weights, signs, order and required edges a fit is cut as the fit itself. */
+static void made_again(const cape_dag* dag, const int64_t* from, const int64_t* to, int64_t n) {
+  cape_sparse_view w = {.struct_size = sizeof w}, sign = {.struct_size = sizeof sign};
+  int64_t order[N_COLS];
+  CHECK_OK(cape_dag_weights_view(&w, dag));
+  CHECK_OK(cape_dag_sign_view(&sign, dag));
+  CHECK_OK(cape_dag_order(order, N_COLS, dag));
+  for (double tau = 0; tau < 3; tau += 0.3) {
+    cape_dag *direct = NULL, *restored = NULL, *again = NULL;
+    CHECK_OK(cape_dag_prune(&direct, dag, tau, options));
+    CHECK_OK(cape_dag_restore(&restored, &w, &sign, order, N_COLS, from, to, n, tau, options));
+    CHECK_OK(cape_dag_prune(&again, restored, tau, NULL));
+    double a[N_COLS * N_COLS], b[N_COLS * N_COLS];
+    int64_t first[N_COLS], second[N_COLS];
+    cape_dag_info i = {.struct_size = sizeof i}, j = {.struct_size = sizeof j};
+    const cape_dag* others[] = {restored, again};
+    CHECK_OK(cape_dag_adjacency(a, N_COLS, N_COLS, direct));
+    CHECK_OK(cape_dag_order(first, N_COLS, direct));
+    CHECK_OK(cape_dag_describe(&i, direct));
+    CHECK(i.n_warnings == 0);
+    for (int k = 0; k < 2; ++k) {
+      CHECK_OK(cape_dag_adjacency(b, N_COLS, N_COLS, others[k]));
+      CHECK(memcmp(a, b, sizeof a) == 0);
+      CHECK_OK(cape_dag_order(second, N_COLS, others[k]));
+      CHECK(memcmp(first, second, sizeof first) == 0);
+      CHECK_OK(cape_dag_describe(&j, others[k]));
+      CHECK(j.learned && !j.refined && j.acyclic && j.n_epochs == 0 && j.threshold == tau);
+      CHECK(i.effective_threshold == j.effective_threshold);
+      CHECK(i.n_removed_for_acyclicity == j.n_removed_for_acyclicity);
+      CHECK_OK(cape_dag_scaling(a, b, N_COLS, others[k]));
+      CHECK(a[0] == 0 && b[N_COLS - 1] == 1);
+      CHECK_OK(cape_dag_adjacency(a, N_COLS, N_COLS, direct));
+    }
+    int64_t bytes = 0;
+    CHECK_OK(cape_dag_save_size(&bytes, restored));
+    char* saved = malloc((size_t)bytes);
+    CHECK_OK(cape_dag_save(saved, bytes, restored));
+    cape_dag_free(again);
+    CHECK_OK(cape_dag_load(&again, saved, bytes));
+    free(saved);
+    cape_dag_free(direct);
+    cape_dag_free(restored);
+    cape_dag_free(again);
+  }
+}
+
+static void bad_remains(void) {
+  const double values[] = {0.5, -0.25}, infinite[] = {0.5, INFINITY};
+  const int32_t rows[] = {1, 0};
+  const int64_t offsets[] = {0, 1, 2}, order[] = {1, 0}, twice[] = {1, 1}, from[] = {0}, to[] = {2};
+  cape_sparse_view w = {sizeof w, values, rows, offsets, 2, 2, CAPE_COL_MAJOR};
+  cape_sparse_view by_row = w, wide = w, bad = w;
+  by_row.layout = CAPE_ROW_MAJOR;
+  wide.n_rows = 3;
+  bad.values = infinite;
+  cape_dag* dag = NULL;
+  /* A cycle, whose weaker edge goes; without signs weights have their own. */
+  CHECK_OK(cape_dag_restore(&dag, &w, NULL, NULL, 0, NULL, NULL, 0, 0, NULL));
+  CHECK(has_weight(dag, 0.5) && !has_weight(dag, -0.25));
+  cape_dag_free(dag);
+  CHECK_NULL(cape_dag_restore(NULL, &w, NULL, NULL, 0, NULL, NULL, 0, 0, NULL), "out");
+  CHECK_NULL(cape_dag_restore(&dag, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL), "weights");
+  CHECK_NULL(cape_dag_restore(&dag, &w, NULL, NULL, 2, NULL, NULL, 0, 0, NULL), "order");
+  CHECK_NULL(cape_dag_restore(&dag, &w, NULL, NULL, 0, NULL, NULL, 1, 0, NULL), "from");
+  CHECK_ERROR(cape_dag_restore(&dag, &wide, NULL, NULL, 0, NULL, NULL, 0, 0, NULL),
+              CAPE_DIM_MISMATCH, "weights is 3 x 2");
+  CHECK_ERROR(cape_dag_restore(&dag, &w, &wide, NULL, 0, NULL, NULL, 0, 0, NULL),
+              CAPE_DIM_MISMATCH, "sign is 3 x 2");
+  CHECK_ERROR(cape_dag_restore(&dag, &by_row, NULL, NULL, 0, NULL, NULL, 0, 0, NULL),
+              CAPE_INVALID_ARGUMENT, "by rows");
+  CHECK_ERROR(cape_dag_restore(&dag, &bad, NULL, NULL, 0, NULL, NULL, 0, 0, NULL),
+              CAPE_INVALID_ARGUMENT, "weights");
+  CHECK_ERROR(cape_dag_restore(&dag, &w, NULL, twice, 2, NULL, NULL, 0, 0, NULL),
+              CAPE_INVALID_ARGUMENT, "order");
+  CHECK_ERROR(cape_dag_restore(&dag, &w, NULL, order, 1, NULL, NULL, 0, 0, NULL),
+              CAPE_INVALID_ARGUMENT, "order");
+  CHECK_ERROR(cape_dag_restore(&dag, &w, NULL, order, 2, from, to, 1, 0, NULL),
+              CAPE_INVALID_ARGUMENT, "required");
+  CHECK_ERROR(cape_dag_restore(&dag, &w, NULL, order, 2, NULL, NULL, 0, NAN, NULL),
+              CAPE_INVALID_ARGUMENT, "tau");
+  CHECK(dag == NULL);
+}
+
 static void knowledge_holds(void) {
   cape_prior* prior = NULL;
   cape_dag* dag = NULL;
@@ -24,9 +114,10 @@ static void knowledge_holds(void) {
   CHECK_OK(cape_dag_weights(w, N_COLS, N_COLS, dag));
   CHECK(w[0 + 1 * N_COLS] == 0);
   cape_dag* pruned = NULL;
-  CHECK_OK(cape_dag_prune(&pruned, dag, 100));
+  CHECK_OK(cape_dag_prune(&pruned, dag, 100, NULL));
   CHECK(has_edge(pruned, N_COLS - 1, 0));
   cape_dag_free(pruned);
+  made_again(dag, from, to, 1);
   cape_dag_free(dag);
 
   /* A start is a hint: what holds still holds. */
@@ -148,6 +239,7 @@ int main(void) {
   view = v;
   options = quick_options();
   knowledge_holds();
+  bad_remains();
   sets_of_columns_hold();
   rows_are_known();
   errors_are_named();

@@ -77,8 +77,8 @@ static void same_dag(const cape_dag* a, const cape_dag* b) {
   }
   /* Pruning needs the weights before it. */
   cape_dag *pa = NULL, *pb = NULL;
-  CHECK_OK(cape_dag_prune(&pa, a, 0.05));
-  CHECK_OK(cape_dag_prune(&pb, b, 0.05));
+  CHECK_OK(cape_dag_prune(&pa, a, 0.05, NULL));
+  CHECK_OK(cape_dag_prune(&pb, b, 0.05, NULL));
   CHECK_OK(cape_dag_adjacency(va, N_COLS, N_COLS, pa));
   CHECK_OK(cape_dag_adjacency(vb, N_COLS, N_COLS, pb));
   CHECK(memcmp(va, vb, sizeof va) == 0);

@@ -158,6 +158,33 @@ BOOST_AUTO_TEST_CASE(of_a_fit_at_its_own_threshold_gives_the_fit) {
   BOOST_TEST(again.effective_threshold == dag.effective_threshold);
 }
 
+BOOST_AUTO_TEST_CASE(leaves_behind_what_the_fit_said_of_its_own_graph) {
+  DagOptions none = plain(5);
+  none.threshold = 100;
+  const Dag dag = learn(chain(200), none);
+  BOOST_TEST(dag.graph.edges().empty());
+  BOOST_TEST(!dag.warnings.empty());
+  BOOST_TEST(cape::prune(dag, 0.1).warnings.empty());
+}
+
+BOOST_AUTO_TEST_CASE(of_a_graph_is_that_of_a_fit_with_its_weights) {
+  Matrix weights = noise(12, 12, 8);
+  for (std::int64_t i = 0; i < 12; ++i) weights(i, i) = 0;
+  Dag dag;
+  dag.weights = to_sparse(weights);
+  const cape::Digraph graph = cape::Digraph::from_adjacency(weights);
+  Run run;
+  for (const double tau : {0.0, 0.5, 1.0, 5.0}) {
+    const Dag cut = cape::prune(graph, tau, run), same = cape::prune(dag, tau);
+    BOOST_TEST((cut.weights == dag.weights));
+    BOOST_TEST((cut.graph == same.graph));
+    BOOST_TEST((cut.graph == cape::project_acyclic(graph, tau).graph));
+    BOOST_TEST(cut.n_removed_for_acyclicity == same.n_removed_for_acyclicity);
+    BOOST_TEST(cut.effective_threshold == same.effective_threshold);
+  }
+  BOOST_TEST(cape::prune(cape::Digraph(3), 0.5, run).graph.edges().empty());
+}
+
 BOOST_AUTO_TEST_CASE(refuses_bad_arguments) {
   Dag dag;
   dag.weights = to_sparse(Matrix(3, 3));

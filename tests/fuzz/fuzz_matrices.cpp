@@ -176,7 +176,7 @@ void matrix_graph(Input& in, std::int64_t m) {
   FINITE(gradient, cape_path_strengths, gradient.data(), m, m, graph);
   std::vector<std::int64_t> order(static_cast<std::size_t>(m));
   CALL(cape_dag_order, order.data(), m, graph);
-  if (CALL(cape_dag_prune, &pruned, graph, std::fabs(in.number()))) {
+  if (CALL(cape_dag_prune, &pruned, graph, std::fabs(in.number()), nullptr)) {
     cape_dag_info info{};
     info.struct_size = sizeof info;
     MUST(cape_dag_describe, &info, pruned);

@@ -143,7 +143,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   case 0: {
     auto* dag = load<cape_dag>(in, f.dag, cape_dag_load, cape_dag_save_size, cape_dag_save);
     cape_dag* pruned = nullptr;
-    if (dag != nullptr && CALL(cape_dag_prune, &pruned, dag, 0.1)) cape_dag_free(pruned);
+    if (dag != nullptr && CALL(cape_dag_prune, &pruned, dag, 0.1, nullptr)) cape_dag_free(pruned);
     if (dag != nullptr) {
       cape_threshold_suggestion suggestion{};
       suggestion.struct_size = sizeof suggestion;

@@ -343,8 +343,20 @@ CAPE_API cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_v
 /* The same from n_edges edges: weights finite, no loops, no pair twice. Edges of weight 0 are none. */
 CAPE_API cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
                                          const int64_t* to, const double* weight, int64_t n_edges);
-/* The same fit cut at another threshold, without training again. */
-CAPE_API cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau);
+/* The same fit, or graph, cut at another threshold, without training again. Edges that the prior required
+ * stay; the tests of a refined fit are left out, and so is what the fit had to say of its own graph. options:
+ * run.threads and the progress alone; may be NULL. */
+CAPE_API cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau,
+                                    const cape_options* options);
+/* A graph that was learned, once more, cut at tau, from what cape_dag_weights_view(), cape_dag_sign_view() and
+ * cape_dag_order() gave and the edges that the prior required: for programs that keep these in a form of their
+ * own. sign and order may be NULL (n_order is then 0), and the views are CAPE_COL_MAJOR. It counts as learned
+ * here; its history is empty, and its scaling 0 and 1. options as of cape_dag_prune(). */
+CAPE_API cape_status cape_dag_restore(cape_dag** out, const cape_sparse_view* weights,
+                                      const cape_sparse_view* sign, const int64_t* order,
+                                      int64_t n_order, const int64_t* required_from,
+                                      const int64_t* required_to, int64_t n_required, double tau,
+                                      const cape_options* options);
 /* Free a graph; NULL is fine. One that is borrowed from a result is freed with that. */
 CAPE_API void cape_dag_free(cape_dag* dag);
 

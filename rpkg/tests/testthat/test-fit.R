@@ -70,6 +70,13 @@ test_that("A6, A1: another threshold needs no new fit and always gives a DAG", {
     expect_gte(nrow(cape_edges(all)), nrow(cape_edges(fit)))
     expect_true(igraph::is_dag(as(all, "igraph")))
     expect_error(cape_prune(fit, -1), "'tau' is -1")
+
+    sparse <- suppressWarnings(cape_learn_dag(chain_data(), DagParam(sem = "linear", epochs = 5L, threshold = 10, refine = FALSE),
+        seed = 1))
+    expect_match(sparse@warnings, "no edges", all = FALSE)
+    pruned <- cape_prune(sparse, 0.1)
+    expect_gt(nrow(cape_edges(pruned)), 0L)
+    expect_identical(pruned@warnings, character(0)) # of another graph
 })
 
 test_that("A7: a permutation of the features permutes the graph, and names change nothing", {
