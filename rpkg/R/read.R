@@ -14,22 +14,26 @@
 #' @section Text files:
 #' Separated by commas, semicolons or tabs, as the first two lines show; with decimal points, or, between
 #' semicolons or tabs, decimal commas; in UTF-8 with or without a byte order mark, or in UTF-16 with one; plain or
-#' compressed. The first line names the samples and the first column the features. Empty fields, `NA`, `N/A`, `#N/A` and
+#' compressed. The first line names the samples and the first column the features, or the other way round with
+#' `features = "columns"`; as nothing in a file tells the two apart, a message says which was taken for which. Lines
+#' without text above the first are left out. Empty fields, `NA`, `N/A`, `#N/A` and
 #' `NaN` are missing values. Rows and columns without a name and a value, as spreadsheets leave them, are left out.
 #'
 #' @param path a 10x folder; a `.csv`, `.tsv`, `.tab` or `.txt` file, also compressed (`.gz`, `.bz2`, `.xz`); or an
 #'   `.rds` file, which is returned as [readRDS()] gives it.
 #' @param assay.type name of the assay that a text file becomes: `"counts"` are normalised by [cape_fit()],
 #'   `"values"` and `"logcounts"` are used as they are. That of a 10x folder is `"counts"`.
-#' @return A SingleCellExperiment.
+#' @param features where a text file has its features: in `"rows"`, or in `"columns"`, with a sample in each row.
+#' @return A SingleCellExperiment, features in rows; what an `.rds` file holds as it is.
 #' @examples
 #' file <- tempfile(fileext = ".csv")
 #' writeLines(c("gene;s1;s2;s3", "TP53;1,5;2;0,25", "NA;0;1,75;3"), file)
 #' SummarizedExperiment::assay(cape_read(file))
 #' @export
-cape_read <- function(path, assay.type = "values") {
+cape_read <- function(path, assay.type = "values", features = c("rows", "columns")) {
     path <- path.expand(check_string(path, "path"))
     check_string(assay.type, "assay.type")
+    features <- one_of(features, c("rows", "columns"), "features")
     if (dir.exists(path)) {
         return(read_10x(path))
     }
@@ -40,7 +44,7 @@ cape_read <- function(path, assay.type = "values") {
         return(reading(path, readRDS(path)))
     }
     if (grepl("\\.(csv|tsv|tab|txt)(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
-        assays <- list(read_text_table(path))
+        assays <- list(read_text_table(path, features))
         names(assays) <- assay.type
         return(SingleCellExperiment::SingleCellExperiment(assays))
     }
@@ -200,20 +204,24 @@ check_utf8 <- function(text, path, what) {
     }
 }
 
-read_text_table <- function(path) {
+read_text_table <- function(path, features) {
     text <- reading(path, in_utf8(path, function(plain) {
-        separator <- separator_of(plain, path)
-        list(separator = separator, fields = scan_fields(plain, separator),
-            widths = utils::count.fields(plain, separator, quote = "\"", comment.char = ""))
+        skip <- match(TRUE, grepl("[^ \t,;\"]", readLines(plain, 1000L, warn = FALSE)), nomatch = 1L) - 1L
+        separator <- separator_of(plain, skip, path)
+        list(separator = separator, fields = scan_fields(plain, separator, skip = skip),
+            widths = utils::count.fields(plain, separator, quote = "\"", comment.char = "", skip = skip))
     }))
+    # What a line is, and what a column.
+    line <- if (features == "rows") "feature" else "sample"
+    column <- if (features == "rows") "sample" else "feature"
     widths <- text$widths[!is.na(text$widths)] # NA: a field goes on in the next line
     n <- if (length(widths) > 1L) widths[2L] else 0L
     header <- text$fields[seq_len(widths[1L])]
     body <- text$fields[-seq_len(widths[1L])]
     if (n < 2L || !widths[1L] %in% c(n - 1L, n)) {
         cape_error(quoted(path), " has ", widths[1L], " fields in its first line and ", n, " in the second; it must ",
-            "have the names of the samples there, and here the name of a feature and its values, separated by ",
-            "commas, semicolons or tabs")
+            "have the names of the ", column, "s there, and here the name of a ", line, " and its values, separated ",
+            "by commas, semicolons or tabs")
     }
     odd <- which(widths[-1L] != n)
     if (length(odd) > 0L) {
@@ -221,31 +229,35 @@ read_text_table <- function(path) {
             quoted(body[sum(widths[seq_len(odd[1L])][-1L]) + 1L]), "; its others have ", n)
     }
     body <- matrix(body, ncol = n, byrow = TRUE)
-    samples <- if (widths[1L] == n) header[-1L] else header
-    features <- body[, 1L]
+    across <- if (widths[1L] == n) header[-1L] else header
+    down <- body[, 1L]
     body <- body[, -1L, drop = FALSE]
-    check_utf8(samples, path, "the name of sample")
-    check_utf8(features, path, "the name of feature")
+    check_utf8(across, path, paste("the name of", column))
+    check_utf8(down, path, paste("the name of", line))
     check_utf8(c(body), path, "field")
 
     # What spreadsheets leave beside and below a table.
     blank <- array(!nzchar(trimws(body)), dim(body))
-    columns <- nzchar(trimws(samples)) | colSums(!blank) > 0
-    rows <- nzchar(trimws(features)) | rowSums(!blank) > 0
+    columns <- nzchar(trimws(across)) | colSums(!blank) > 0
+    rows <- nzchar(trimws(down)) | rowSums(!blank) > 0
     body <- body[rows, columns, drop = FALSE]
-    dimnames(body) <- list(features[rows], samples[columns])
+    dimnames(body) <- list(down[rows], across[columns])
     for (side in 1:2) {
         unnamed <- which(!nzchar(trimws(dimnames(body)[[side]])))
         if (length(unnamed) > 0L) {
-            cape_error(quoted(path), " has values but no name for ", c("feature ", "sample ")[side], unnamed[1L])
+            cape_error(quoted(path), " has values but no name for ", c(line, column)[side], " ", unnamed[1L])
         }
     }
     number <- suppressWarnings(as.numeric(sub(",", ".", colnames(body), fixed = TRUE)))
     if (length(number) > 0L && !anyNA(number) && (anyDuplicated(number) > 0L || any(number != round(number)))) {
         cape_error("the first line of ", quoted(path), " holds numbers (", some_of(colnames(body)),
-            "); it must have the names of the samples")
+            "); it must have the names of the ", column, "s")
     }
-    as_values(body, path, text$separator)
+    values <- as_values(body, path, text$separator, line)
+    if (features == "columns") values <- t(values)
+    message(quoted(basename(path)), ": ", count_of(nrow(values), "feature"), " (", some_of(rownames(values), 2L),
+        ") in its ", features, ", ", count_of(ncol(values), "sample"), " (", some_of(colnames(values), 2L), ").")
+    values
 }
 
 scan_fields <- function(path, separator, ...) {
@@ -255,9 +267,10 @@ scan_fields <- function(path, separator, ...) {
 
 # That by which the first two lines have the same number of fields, or else the second has one more (as write.table()
 # has it); of several the one by which there are most.
-separator_of <- function(plain, path) {
+separator_of <- function(plain, skip, path) {
     separators <- c(",", ";", "\t")
-    lines <- readLines(plain, 2L, warn = FALSE)
+    lines <- readLines(plain, skip + 2L, warn = FALSE)
+    lines <- lines[seq_along(lines) > skip]
     if (length(lines) < 2L) {
         cape_error(quoted(path), " has ", count_of(length(lines), "line"),
             "; it must have one of names and one of values")
@@ -276,7 +289,7 @@ separator_of <- function(plain, path) {
     best
 }
 
-as_values <- function(text, path, separator) {
+as_values <- function(text, path, separator, line) {
     values <- suppressWarnings(matrix(as.numeric(text), nrow(text), ncol(text), dimnames = dimnames(text)))
     values[is.nan(values)] <- NA
     odd <- which(is.na(values))
@@ -288,7 +301,7 @@ as_values <- function(text, path, separator) {
     if (length(odd) > 0L) {
         at <- arrayInd(odd[1L], dim(text))
         whole <- all(is.na(values[, at[2L]]))
-        cape_error(quoted(path), ": ", quoted(text[odd[1L]]), " of feature ", quoted(rownames(text)[at[1L]]),
+        cape_error(quoted(path), ": ", quoted(text[odd[1L]]), " of ", line, " ", quoted(rownames(text)[at[1L]]),
             " in column ", quoted(colnames(text)[at[2L]]), " is not numeric",
             if (grepl("[0-9],[0-9]", text[odd[1L]])) "; numbers must be without separators of thousands"
             else if (whole) "; the column has no numbers: leave it out")

@@ -194,7 +194,7 @@ cape_threshold_path <- function(x, thresholds = NULL) {
 #'
 #' @param dag what was learned from `x`: a [CapeDag-class], a [CapeFit-class], or a SingleCellExperiment from
 #'   [cape_fit()].
-#' @param x the table that it was learned from, and `assay.type` and `subset.row` as then.
+#' @param x the table that it was learned from, without missing values, and `assay.type` and `subset.row` as then.
 #' @param assay.type,subset.row,seed,num.threads,verbose as of [cape_fit()].
 #' @return A data frame with one row: `threshold`, for [cape_prune()]; `tested`, the number of features whose
 #'   causes were tested; `causes`, how many the tests keep; `differing`, how many edges into those

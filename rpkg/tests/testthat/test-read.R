@@ -8,7 +8,7 @@ table_file <- function(lines, ext = ".csv", open = file) {
     path
 }
 values_of <- function(...) {
-    x <- cape_read(table_file(...))
+    x <- suppressMessages(cape_read(table_file(...)))
     assay(x)
 }
 
@@ -70,7 +70,7 @@ test_that("text files: quotes, line ends, byte order marks, encodings, compressi
     old <- Sys.getlocale("LC_CTYPE")
     on.exit(Sys.setlocale("LC_CTYPE", old))
     Sys.setlocale("LC_CTYPE", "C")
-    expect_identical(assay(cape_read(file)), right)
+    expect_identical(assay(suppressMessages(cape_read(file))), right)
 })
 
 test_that("separators and decimal commas", {
@@ -124,7 +124,7 @@ test_that("text files that cannot be read without a guess are refused with the p
     expect_error(cape_read(broken), "cannot be read", class = "capeError")
     saveRDS(few_counts, broken)
     expect_identical(cape_read(broken), few_counts)
-    expect_identical(assayNames(cape_read(table_file(c("g,s", "a,1")), "counts")), "counts")
+    expect_identical(assayNames(suppressMessages(cape_read(table_file(c("g,s", "a,1")), "counts"))), "counts")
 })
 
 test_that("10x folders: versions, prefixes, headers, symbols", {
@@ -172,4 +172,31 @@ test_that("10x folders: antibodies are no genes", {
     only <- ten_x(few_counts, paste(paste0("ID", 1:4), paste0("F", 1:4), "Antibody Capture", sep = "\t"))
     expect_silent(x <- cape_read(only))
     expect_identical(dim(x), c(4L, 3L))
+})
+
+test_that("a text table says what it took for features, and has them in columns too", {
+    lines <- c("sample;TP53;MDM2;ATM", "s1;1,5;2;0", "s2;4;;1")
+    right <- matrix(c(1.5, 2, 0, 4, NA, 1), 3, dimnames = list(c("TP53", "MDM2", "ATM"), c("s1", "s2")))
+    file <- table_file(lines)
+    expect_message(x <- cape_read(file), "2 features (s1, s2) in its rows, 3 samples (TP53, MDM2 and 1 more).",
+        fixed = TRUE)
+    expect_identical(assay(x), t(right))
+    expect_message(x <- cape_read(file, features = "columns"), "3 features (TP53, MDM2 and 1 more) in its columns",
+        fixed = TRUE)
+    expect_identical(assay(x), right)
+    expect_error(cape_read(file, features = "cols"), "'features' is \"cols\"", class = "capeError")
+    bad <- table_file(c("sample,TP53,MDM2", "s1,1,2", "s2,x,3"))
+    expect_error(cape_read(bad, features = "columns"), "'x' of sample 's2' in column 'TP53'", class = "capeError")
+    unnamed <- table_file(c("sample,TP53,", "s1,1,2", "s2,2,3"))
+    expect_error(cape_read(unnamed, features = "columns"), "no name for feature 2", class = "capeError")
+})
+
+test_that("lines without text above a table are left out", {
+    right <- matrix(c(1, 3, 2, 4), 2, dimnames = list(c("a", "b"), c("s1", "s2")))
+    for (separator in c(",", ";", "\t")) {
+        lines <- gsub(",", separator, c("gene,s1,s2", "a,1,2", "b,3,4"), fixed = TRUE)
+        for (above in list("", c("", ""), strrep(separator, 2), c(strrep(separator, 3), "  "))) {
+            expect_identical(values_of(c(above, lines)), right)
+        }
+    }
 })
