@@ -1,7 +1,8 @@
 // The gradients of attention.
 module;
 #include "internal/message.hpp"
-#include "simd/attention.hpp"
+#include "attention/kernels/attention.hpp"
+#include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>
@@ -51,7 +52,7 @@ struct HeadQueries {
         q_rows(padded * c.tiling.width), d_out(padded * c.in.head_dim),
         d_out_rows(padded * c.tiling.width), log_sum(padded), correction(padded),
         turned(c.tiling.columns.panel * c.in.head_dim) {
-    for (Buffer<T>* x : {&q, &q_rows, &d_out, &d_out_rows, &correction}) x->fill(0);
+    for (simd::Aligned<T>* x : {&q, &q_rows, &d_out, &d_out_rows, &correction}) x->fill(0);
   }
   void load(std::int64_t b, std::int64_t h, const Output<T>& output);
   // Divide d_out, and what comes of it, by a number for every query: as if its weights were.
@@ -59,7 +60,7 @@ struct HeadQueries {
 
   const Call<T>& call;
   std::int64_t padded;
-  Buffer<T> q, q_rows, d_out, d_out_rows, log_sum, correction, turned;
+  simd::Aligned<T> q, q_rows, d_out, d_out_rows, log_sum, correction, turned;
 };
 
 template <class T>
@@ -118,7 +119,7 @@ struct HeadKeys {
   std::int64_t most;              // keys
   std::int64_t padded = 0;        // how many there are, up to a strip
   std::vector<std::int64_t> rows; // their numbers
-  Buffer<T> k, k_rows, v, padding, turned;
+  simd::Aligned<T> k, k_rows, v, padding, turned;
 };
 
 template <class T>
@@ -127,7 +128,7 @@ void HeadKeys<T>::load(std::int64_t b, std::int64_t h) {
   rows = key_rows(in, b);
   padded = round_up(std::ssize(rows), simd::strip_rows);
   if (std::ssize(rows) < padded || in.head_dim < call.tiling.width)
-    for (Buffer<T>* x : {&k, &k_rows, &v}) x->fill(0);
+    for (simd::Aligned<T>* x : {&k, &k_rows, &v}) x->fill(0);
   padding.fill(-std::numeric_limits<T>::infinity());
   std::fill_n(padding.data(), rows.size(), T(0));
   for (std::int64_t j = 0; j < std::ssize(rows); ++j) {
@@ -214,13 +215,13 @@ public:
 
 private:
   void add_all(std::int64_t h) {
-    for (Buffer<T>* x : {&d_k_, &d_v_}) {
+    for (simd::Aligned<T>* x : {&d_k_, &d_v_}) {
       call_.run.poll();
       x->fill(0);
     }
     call_.run.parallel_for(parts_, [&](std::int64_t part) { add_part(part, h); });
     for (std::int64_t part = 1; part < parts_; ++part) {
-      const auto add = [&](Buffer<T>& x, std::int64_t n) {
+      const auto add = [&](simd::Aligned<T>& x, std::int64_t n) {
         call_.run.poll();
         std::transform(x.data(), x.data() + n, x.data() + part * n, x.data(), std::plus<>());
       };
@@ -298,7 +299,7 @@ private:
   std::int64_t parts_;
   HeadQueries<T> q_;
   HeadKeys<T> k_;
-  Buffer<T> d_q_, sums_, d_k_, d_v_, weights_, d_scores_;
+  simd::Aligned<T> d_q_, sums_, d_k_, d_v_, weights_, d_scores_;
 };
 
 // A turn by a small angle moves the pair (x, y) by (-y, x), so that the gradient of the angle is

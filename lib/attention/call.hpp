@@ -88,25 +88,6 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-// Memory that starts at a cache line, not initialised.
-template <class T>
-class Buffer {
-public:
-  explicit Buffer(std::int64_t size = 0)
-      : size_(size), data_(static_cast<T*>(::operator new (
-                         static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}))) {}
-  T* data() { return data_.get(); }
-  const T* data() const { return data_.get(); }
-  void fill(T value) { std::fill_n(data(), size_, value); }
-
-private:
-  struct Delete {
-    void operator()(T* data) const { ::operator delete (data, std::align_val_t{64}); }
-  };
-  std::int64_t size_;
-  std::unique_ptr<T, Delete> data_;
-};
-
 // ------------------------------------------------------------------------------------ validation
 
 inline void check_at_least(std::int64_t value, std::int64_t least, const char* name) {

@@ -3,7 +3,8 @@
 // base 2: exp(s) = 2^(s log2(e)), with log2(e) in the queries.
 module;
 #include "internal/message.hpp"
-#include "simd/attention.hpp"
+#include "attention/kernels/attention.hpp"
+#include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>
@@ -38,8 +39,8 @@ public:
   std::int64_t b = 0, h = 0;
   std::vector<std::int64_t> rows; // their numbers
   std::int64_t padded = 0;        // how many they are, up to a panel
-  Buffer<T> k, v;
-  Buffer<T> padding; // of the last panel
+  simd::Aligned<T> k, v;
+  simd::Aligned<T> padding; // of the last panel
 
 private:
   static std::int64_t most(const Call<T>& call) {
@@ -48,7 +49,7 @@ private:
 
   const Call<T>& call_;
   bool values_;
-  Buffer<T> turned_;
+  simd::Aligned<T> turned_;
 };
 
 template <class T>
@@ -122,7 +123,7 @@ public:
 private:
   const Call<T>& call_;
   std::int64_t rows_;
-  Buffer<T> turned_, q_, weights_, top_, limit_, sum_, out_;
+  simd::Aligned<T> turned_, q_, weights_, top_, limit_, sum_, out_;
 };
 
 // body(block) for the blocks of keys of a head.

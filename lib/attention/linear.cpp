@@ -4,7 +4,8 @@
 module;
 #include "internal/arma.hpp"
 #include "internal/message.hpp"
-#include "simd/attention.hpp"
+#include "attention/kernels/attention.hpp"
+#include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>

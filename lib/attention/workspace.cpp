@@ -1,7 +1,8 @@
 // What a call allocates, counted as it is allocated in forward.cpp and backward.cpp.
 module;
 #include "internal/message.hpp"
-#include "simd/attention.hpp"
+#include "attention/kernels/attention.hpp"
+#include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Step I on many columns: which of them may be causes of which, and h on that sparse pattern.
 module;
 #include "internal/arma.hpp"
-#include "simd/sparse_term.hpp"
+#include "dag/kernels/sparse_term.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -5,7 +5,7 @@
 // edge is neither weakened nor led around it.
 module;
 #include "internal/arma.hpp"
-#include "simd/node_regression.hpp"
+#include "dag/kernels/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
 #include <compare>

@@ -4,8 +4,8 @@
 module;
 #include "internal/arma.hpp"
 #include "internal/borrow.hpp"
-#include "simd/column_product.hpp"
-#include "simd/hidden_layer.hpp"
+#include "dag/kernels/column_product.hpp"
+#include "dag/kernels/hidden_layer.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -4,7 +4,7 @@
 module;
 #include "internal/arma.hpp"
 #include "internal/message.hpp"
-#include "simd/node_regression.hpp"
+#include "dag/kernels/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
 #include <compare>

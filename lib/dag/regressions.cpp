@@ -2,8 +2,8 @@
 // Refinement).
 module;
 #include "internal/arma.hpp"
+#include "dag/kernels/node_regression.hpp"
 #include "internal/message.hpp"
-#include "simd/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -128,9 +128,10 @@ namespace {
 
 // A table of observations of the family's parents, `column(j)` holding those of column j.
 template <class Column>
-simd::AlignedFloats observations(const Family& family, std::int64_t rows, std::int64_t stride,
+simd::Aligned<float> observations(const Family& family, std::int64_t rows, std::int64_t stride,
                                  Column column) {
-  simd::AlignedFloats table(rows * stride);
+  simd::Aligned<float> table(rows * stride);
+  table.fill(0);
   const auto n_inputs = static_cast<std::int64_t>(family.parents.size());
   for (std::int64_t i = 0; i < n_inputs; ++i) {
     const auto& input = column(family.parents[static_cast<std::size_t>(i)]);
@@ -145,7 +146,7 @@ simd::AlignedFloats observations(const Family& family, std::int64_t rows, std::i
 Regressions::Fit Regressions::fit_networks(const Family& family) const {
   const auto n_inputs = static_cast<std::int64_t>(family.parents.size());
   const std::int64_t stride = simd::NodeRegression(n_inputs, hidden_).stride();
-  const simd::AlignedFloats table =
+  const simd::Aligned<float> table =
       observations(family, rows_, stride, [this](std::int64_t j) { return column(j); });
   const float* target = column(family.node);
   std::vector<float> fitted(static_cast<std::size_t>(rows_));
@@ -211,7 +212,7 @@ std::vector<double> Regressions::predict(const Family& family_in, const Fit& fit
   std::vector<double> sum(static_cast<std::size_t>(others.rows));
   if (!fit.networks.empty()) {
     const std::int64_t stride = fit.networks.front().stride();
-    const simd::AlignedFloats table = observations(family, others.rows, stride, scaled);
+    const simd::Aligned<float> table = observations(family, others.rows, stride, scaled);
     std::vector<float> of_fold(sum.size());
     for (const simd::NodeRegression& net : fit.networks) {
       net.predict(table.data(), others.rows, of_fold.data());

@@ -1,7 +1,7 @@
 module;
 #include "internal/arma.hpp"
 #include "internal/message.hpp"
-#include "simd/contrastive.hpp"
+#include "hyperbolic/kernels/contrastive.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

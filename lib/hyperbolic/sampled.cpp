@@ -1,6 +1,6 @@
 module;
 #include "internal/arma.hpp"
-#include "simd/contrastive.hpp"
+#include "hyperbolic/kernels/contrastive.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

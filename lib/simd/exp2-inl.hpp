@@ -1,4 +1,4 @@
-// 2^x for the kernels of attention. To be included once per target, after hwy/foreach_target.h.
+// 2^x for kernels. To be included once per target, after hwy/foreach_target.h.
 #if defined(CAPE_SIMD_EXP2_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CAPE_SIMD_EXP2_INL
 #undef CAPE_SIMD_EXP2_INL

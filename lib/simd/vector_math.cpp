@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 #include <hwy/contrib/math/math-inl.h>
 
+#include "simd/exp2-inl.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
 #include <cmath>
@@ -32,37 +33,17 @@ HWY_INLINE void map(const T* x, T* out, std::int64_t n, F f) {
   }
 }
 
-// Highway's functions are undefined for NaN and far outside their range. So f gets 0 in the place
-// of a NaN, which goes into the result as it is.
-template <class V, class F>
-HWY_INLINE V keep_nan(V x, F f) {
-  const auto nan = hn::IsNaN(x);
-  return hn::IfThenElse(nan, x, f(hn::IfThenZeroElse(nan, x)));
-}
-
-struct Exp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    using T = hn::TFromD<D>;
-    const V overflows = hn::Set(d, T(sizeof(T) == 4 ? 100 : 800)); // to infinity, well in range
-    return keep_nan(x, [&](V y) HWY_ATTR { return hn::Exp(d, hn::Min(y, overflows)); });
-  }
-};
-struct Sigmoid {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    using T = hn::TFromD<D>;
-    const V one = hn::Set(d, T(1)), limit = hn::Set(d, T(25));
-    return keep_nan(x, [&](V y) HWY_ATTR {
-      y = hn::Min(hn::Max(y, hn::Neg(limit)), limit);
-      return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(y))));
-    });
-  }
-};
 struct Tanh {
   template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const { // undefined for NaN, which goes into the result as it is
+    const auto nan = hn::IsNaN(x);
+    return hn::IfThenElse(nan, x, hn::Tanh(d, hn::IfThenZeroElse(nan, x)));
+  }
+};
+struct PowerOf2 {
+  template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return keep_nan(x, [&](V y) HWY_ATTR { return hn::Tanh(d, y); });
+    return Exp2(d, x);
   }
 };
 
@@ -175,11 +156,9 @@ void SinCosF32(const float* x, float* sine, float* cosine, std::int64_t n) {
 }
 double MaxAbsF64(const double* x, std::int64_t n) { return MaxAbs(x, n); }
 float MaxAbsF32(const float* x, std::int64_t n) { return MaxAbs(x, n); }
-void SigmoidF64(const double* x, double* out, std::int64_t n) { map(x, out, n, Sigmoid{}); }
-void SigmoidF32(const float* x, float* out, std::int64_t n) { map(x, out, n, Sigmoid{}); }
 void TanhF64(const double* x, double* out, std::int64_t n) { map(x, out, n, Tanh{}); }
-void ExpF64(const double* x, double* out, std::int64_t n) { map(x, out, n, Exp{}); }
-void ExpF32(const float* x, float* out, std::int64_t n) { map(x, out, n, Exp{}); }
+void Exp2F64(const double* x, double* out, std::int64_t n) { map(x, out, n, PowerOf2{}); }
+void Exp2F32(const float* x, float* out, std::int64_t n) { map(x, out, n, PowerOf2{}); }
 const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
 
 } // namespace HWY_NAMESPACE
@@ -189,11 +168,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cape::simd {
 
-HWY_EXPORT(SigmoidF64);
-HWY_EXPORT(SigmoidF32);
 HWY_EXPORT(TanhF64);
-HWY_EXPORT(ExpF64);
-HWY_EXPORT(ExpF32);
+HWY_EXPORT(Exp2F64);
+HWY_EXPORT(Exp2F32);
 HWY_EXPORT(SinCosF64);
 HWY_EXPORT(SinCosF32);
 HWY_EXPORT(MaxAbsF64);
@@ -221,17 +198,13 @@ const char* unknown_target() {
 }
 
 const char* target() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
-void sigmoid(const double* x, double* out, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(SigmoidF64)(x, out, n);
-}
-void sigmoid(const float* x, float* out, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(SigmoidF32)(x, out, n);
-}
 void tanh(const double* x, double* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(TanhF64)(x, out, n);
 }
-void exp(const double* x, double* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF64)(x, out, n); }
-void exp(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(ExpF32)(x, out, n); }
+void exp2(const double* x, double* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Exp2F64)(x, out, n);
+}
+void exp2(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(Exp2F32)(x, out, n); }
 void sin_cos(const double* x, double* sine, double* cosine, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(SinCosF64)(x, sine, cosine, n);
 }

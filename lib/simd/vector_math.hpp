@@ -13,16 +13,15 @@ const char* target();
 /// What CAPE_SIMD_TARGET holds if it is not the name of any target; else null.
 const char* unknown_target();
 
-// All functions: out may be x; NaN gives NaN; an element's result does not depend on its place.
+// All functions: out may be x; NaN gives NaN but where another result is told; an element's result does
+// not depend on its place.
 
-/// out[i] = 1 / (1 + exp(-clamp(x[i], -25, 25))), within 3 units in the last place.
-void sigmoid(const double* x, double* out, std::int64_t n);
-void sigmoid(const float* x, float* out, std::int64_t n);
 /// out[i] = tanh(x[i]), within 4 units in the last place.
 void tanh(const double* x, double* out, std::int64_t n);
-/// out[i] = exp(x[i]), within 2 units in the last place; infinity on overflow.
-void exp(const double* x, double* out, std::int64_t n);
-void exp(const float* x, float* out, std::int64_t n);
+/// out[i] = 2^x[i] for x[i] <= 127, within 2 units in the last place; 0 below -125 (float) and -1021
+/// (double), and for NaN.
+void exp2(const double* x, double* out, std::int64_t n);
+void exp2(const float* x, float* out, std::int64_t n);
 /// The largest |x[i]|; infinity if any is NaN or infinite, 0 if n is 0.
 double max_abs(const double* x, std::int64_t n);
 float max_abs(const float* x, std::int64_t n);

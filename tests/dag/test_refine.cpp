@@ -1,7 +1,7 @@
 #define BOOST_TEST_MODULE refine
 #define BOOST_TEST_NO_MAIN
-#include "../../lib/simd/node_regression.hpp"
-#include "../../lib/simd/vector_math.hpp"
+#include "dag/kernels/node_regression.hpp"
+#include "simd/vector_math.hpp"
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -87,13 +87,14 @@ struct Sample {
 // The same network and table in the form of the kernels.
 struct Kernel {
   cape::simd::NodeRegression net;
-  cape::simd::AlignedFloats table;
+  cape::simd::Aligned<float> table;
   std::vector<float> target;
   std::vector<std::int64_t> place; // of every parameter of the naive network
 
   Kernel(const Naive& naive, const Sample& sample)
       : net(naive.inputs, naive.hidden), table(sample.n * net.stride()),
         target(sample.y.begin(), sample.y.end()) {
+    table.fill(0);
     for (std::int64_t r = 0; r < sample.n; ++r)
       for (std::int64_t i = 0; i <= sample.inputs; ++i)
         table.data()[r * net.stride() + i] = static_cast<float>(sample.row(r)[i]);

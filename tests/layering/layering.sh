@@ -17,6 +17,18 @@ for stage in $stages; do
       *) fail "lib/$stage imports cape.$import, which is not an earlier stage ($earlier)" ;;
     esac
   done
+  # Of other stages nothing is included but kernels of earlier ones.
+  for header in $(find "$stage" -type f -exec sed -n 's/^ *#include "\(.*\)"/\1/p' {} + | sort -u); do
+    case "$header" in
+      "$stage"/*|internal/*|simd/*) ;;
+      */kernels/*)
+        case " $earlier " in
+          *" ${header%%/*} "*) ;;
+          *) fail "lib/$stage includes $header, whose stage is not an earlier one ($earlier)" ;;
+        esac ;;
+      *) fail "lib/$stage includes $header, which is not its own" ;;
+    esac
+  done
   for unit in "$stage"/*.cpp; do
     grep -q "^module cape\.$stage;" "$unit" || fail "lib/$unit is not a unit of cape.$stage"
   done
@@ -37,6 +49,8 @@ none() {
   if grep -nE -e "$pattern" "$@"; then fail "$why"; fi
 }
 sources=$(find . -name '*.cpp' -o -name '*.hpp' -o -name '*.cppm')
+none '^(export +)?(module|import) ' "kernels are compiled once per target, which no module unit can be" \
+     simd/* */kernels/*
 none '#include *[<"]armadillo' "Armadillo is included by lib/internal/arma.hpp alone" \
      $(echo "$sources" | grep -v '^\./internal/arma\.hpp$')
 none 'armadillo|arma\.hpp|arma::' "an interface unit must not name Armadillo" $(find . -name '*.cppm')

@@ -1,26 +1,16 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/hidden_layer.cpp"
+#define HWY_TARGET_INCLUDE "dag/kernels/hidden_layer.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "simd/exp2-inl.hpp"
-#include "simd/hidden_layer.hpp"
+#include "dag/kernels/hidden_layer.hpp"
+#include "simd/logistic-inl.hpp"
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
 namespace cape::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// A NaN stays one, so that the loss shows it.
-template <class D, class V>
-HWY_INLINE V LogisticSigmoid(D d, V x) {
-  using T = hn::TFromD<D>;
-  const V limit = hn::Set(d, T(25)), one = hn::Set(d, T(1));
-  const V inside = hn::Min(hn::Max(x, hn::Neg(limit)), limit);
-  const V power = Exp2(d, hn::Mul(inside, hn::Set(d, T(-1.44269504088896340736)))); // log2(e)
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(one, hn::Add(one, power)));
-}
 
 // Calls step(r, count) for blocks of rows as wide as a vector; the last may be narrower.
 template <class D, class F>
@@ -55,7 +45,7 @@ HWY_INLINE void Layer(T* units, std::int64_t rows, std::int64_t hidden, const T*
     auto rest = LoadRows(d, z + r, count);
     for (std::int64_t k = 0; k < hidden; ++k) {
       T* u = units + k * rows + r;
-      const auto s = LogisticSigmoid(d, hn::Add(LoadRows(d, u, count), hn::Set(d, bias[k])));
+      const auto s = Logistic(d, hn::Add(LoadRows(d, u, count), hn::Set(d, bias[k])));
       StoreRows(s, d, u, count);
       rest = hn::NegMulAdd(s, hn::Set(d, v[k]), rest);
     }

@@ -1,12 +1,12 @@
 // The hidden layer of an effect of model G (docs/method.md, section 2): between the two matrix
-// products of a step, its sigmoids and their derivatives. Plain C++: see vector_math.hpp.
+// products of a step, its sigmoids and their derivatives. Plain C++: see simd/vector_math.hpp.
 #pragma once
 #include <cstdint>
 
 namespace cape::simd {
 
 /// `units` (rows x hidden, column-major) come as pre-activations without their bias and leave as
-/// s = sigmoid(units + bias), as in vector_math.hpp; z -= s v.
+/// s = 1 / (1 + exp(-clamp(units + bias, -25, 25))); z -= s v.
 void hidden_layer(float* units, std::int64_t rows, std::int64_t hidden, const float* bias,
                   const float* v, float* z);
 void hidden_layer(double* units, std::int64_t rows, std::int64_t hidden, const double* bias,

@@ -2,8 +2,8 @@
 #define BOOST_TEST_MODULE hidden_layer
 #include <boost/mpl/list.hpp>
 #include <boost/test/unit_test.hpp>
-#include "simd/column_product.hpp"
-#include "simd/hidden_layer.hpp"
+#include "dag/kernels/column_product.hpp"
+#include "dag/kernels/hidden_layer.hpp"
 #include <cmath>
 #include <cstdint>
 #include <limits>

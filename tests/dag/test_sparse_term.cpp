@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <boost/mpl/list.hpp>
 #include <boost/test/unit_test.hpp>
-#include "simd/sparse_term.hpp"
+#include "dag/kernels/sparse_term.hpp"
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-// The tiles of attention in the widest instructions that the CPU has (see vector_math.hpp). Both
+// The tiles of attention in the widest instructions that the CPU has (see simd/vector_math.hpp). Both
 // products of a tile, scores = Q K' and out += weights V, are of one form: a strip of rows, whose
 // elements are spread over a vector one by one, times a panel of columns that stand side by side.
 // docs/performance.md has a picture. All buffers start at a cache line.
@@ -112,10 +112,5 @@ void transpose(const double* from, std::int64_t from_stride, std::int64_t rows,
                std::int64_t columns, double* to, std::int64_t to_stride);
 void transpose(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
                float* to, std::int64_t to_stride);
-
-/// out[i] = 2^x[i] for x[i] <= 127 as attend() takes it: within 2 units in the last place, 0 below
-/// -125 (float) and -1021 (double).
-void exp2(const double* x, double* out, std::int64_t n);
-void exp2(const float* x, float* out, std::int64_t n);
 
 } // namespace cape::simd

@@ -2,29 +2,14 @@
 //   f(x) = c + l.x + sum_k v_k sigmoid(clamp(b_k + w_k.x, -25, 25)),
 // trained by Adam on the mean squared error of minibatches, in float32. One step is a few passes
 // over a batch that stays in the first-level cache. Plain C++, so that kernels can be compiled once
-// per target; vector_math.hpp tells how the target is chosen. On one target the results are the
+// per target; simd/vector_math.hpp tells how the target is chosen. On one target the results are the
 // same bit for bit; across targets sums are taken in another order (and without fused
 // multiply-add on SSE2), so that fits agree only statistically.
 #pragma once
+#include "simd/aligned.hpp"
 #include <cstdint>
-#include <vector>
 
 namespace cape::simd {
-
-/// Floats, zero when created, that start at a cache line.
-class AlignedFloats {
-public:
-  explicit AlignedFloats(std::int64_t size = 0)
-      : lines_(static_cast<std::size_t>((size + 15) / 16)) {}
-  float* data() { return lines_.empty() ? nullptr : lines_.front().value; }
-  const float* data() const { return lines_.empty() ? nullptr : lines_.front().value; }
-
-private:
-  struct alignas(64) Line {
-    float value[16];
-  };
-  std::vector<Line> lines_;
-};
 
 /// What the kernels see of a network. Units and inputs are padded so that no loop has a remainder:
 /// a padded input is always 0 and a padded unit has output weight 0, hence their gradients are 0.
@@ -70,9 +55,9 @@ private:
 
   std::int64_t hidden_, units_; ///< asked for, and padded
   std::int64_t inputs_, padded_inputs_, stride_;
-  AlignedFloats parameters_, gradient_, mean_, square_; ///< the last two are Adam's
+  Aligned<float> parameters_, gradient_, mean_, square_; ///< the last two are Adam's
   std::int64_t batch_ = 0;                              ///< rows that the next two have room for
-  AlignedFloats activation_, error_;
+  Aligned<float> activation_, error_;
   double mean_decay_ = 1, square_decay_ = 1; ///< 0.9^steps and 0.99^steps
 };
 

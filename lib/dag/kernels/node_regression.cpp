@@ -1,9 +1,9 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/node_regression.cpp"
+#define HWY_TARGET_INCLUDE "dag/kernels/node_regression.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "simd/node_regression.hpp"
+#include "dag/kernels/node_regression.hpp"
 #include <algorithm>
 #include <cmath>
 
@@ -207,7 +207,9 @@ NodeRegression::NodeRegression(std::int64_t inputs, std::int64_t hidden)
     : hidden_(hidden), units_(round_up(hidden, 32)), inputs_(inputs + 1),
       padded_inputs_(round_up(inputs_, 4)), stride_(round_up(inputs_, 16)),
       parameters_(linear(stride_)), gradient_(linear(stride_)), mean_(linear(stride_)),
-      square_(linear(stride_)) {}
+      square_(linear(stride_)) {
+  for (Aligned<float>* x : {&parameters_, &gradient_, &mean_, &square_}) x->fill(0);
+}
 
 NetworkView NodeRegression::view() const {
   const float* p = parameters_.data();
@@ -218,8 +220,8 @@ float NodeRegression::loss(const float* table, const float* target, const std::i
                            std::int64_t n) {
   if (batch_ < n) {
     batch_ = n + n % 2;
-    activation_ = AlignedFloats(batch_ * units_);
-    error_ = AlignedFloats(batch_);
+    activation_ = Aligned<float>(batch_ * units_);
+    error_ = Aligned<float>(batch_);
   }
   float* g = gradient_.data();
   const float loss = HWY_DYNAMIC_DISPATCH(Loss)(view(), table, target, rows, n, activation_.data(),
@@ -240,7 +242,7 @@ void NodeRegression::step(const float* table, const float* target, const std::in
 }
 
 void NodeRegression::predict(const float* table, std::int64_t n, float* out) const {
-  AlignedFloats activation(2 * units_);
+  Aligned<float> activation(2 * units_);
   HWY_DYNAMIC_DISPATCH(Predict)(view(), table, n, activation.data(), out);
 }
 

@@ -1,5 +1,5 @@
 // One term of the Taylor series of exp(S) for a block of rows and a sparse S. Plain C++: see
-// vector_math.hpp.
+// simd/vector_math.hpp.
 #pragma once
 #include <cstdint>
 

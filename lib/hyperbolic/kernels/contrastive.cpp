@@ -1,10 +1,10 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/contrastive.cpp"
+#define HWY_TARGET_INCLUDE "hyperbolic/kernels/contrastive.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 #include <hwy/contrib/math/math-inl.h>
 
-#include "simd/contrastive.hpp"
+#include "hyperbolic/kernels/contrastive.hpp"
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();

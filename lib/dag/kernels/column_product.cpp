@@ -1,9 +1,9 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/column_product.cpp"
+#define HWY_TARGET_INCLUDE "dag/kernels/column_product.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "simd/column_product.hpp"
+#include "dag/kernels/column_product.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cape::simd {

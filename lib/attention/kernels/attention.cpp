@@ -2,11 +2,11 @@
 #undef HWY_DISABLED_TARGETS // vectors without a size cannot stand in arrays
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/attention.cpp"
+#define HWY_TARGET_INCLUDE "attention/kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "simd/attention.hpp"
+#include "attention/kernels/attention.hpp"
 #include "simd/exp2-inl.hpp"
 #include <algorithm>
 #include <cmath>
@@ -416,18 +416,6 @@ HWY_INLINE void Score(const QueryTile<T>& tile, const KeyBlock<T>& block) {
     }
 }
 
-template <class T>
-HWY_INLINE void Exp2Array(const T* x, T* out, std::int64_t n) {
-  const Tag<T> d;
-  std::int64_t i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>) hn::StoreU(Exp2(d, hn::LoadU(d, x + i)), d, out + i);
-  if (i == n) return;
-  HWY_ALIGN T block[lanes<T>] = {};
-  std::copy(x + i, x + n, block);
-  hn::Store(Exp2(d, hn::Load(d, block)), d, block);
-  std::copy_n(block, n - i, out + i);
-}
-
 Columns ColumnsF64() { return {lanes<double>, panel<double>}; }
 Columns ColumnsF32() { return {lanes<float>, panel<float>}; }
 void AttendF64(const QueryTile<double>& tile, const KeyBlock<double>& block) {
@@ -456,8 +444,6 @@ void TransposeF32(const float* from, std::int64_t from_stride, std::int64_t n_ro
                   std::int64_t columns, float* to, std::int64_t to_stride) {
   Transpose(from, from_stride, n_rows, columns, to, to_stride);
 }
-void Exp2F64(const double* x, double* out, std::int64_t n) { Exp2Array(x, out, n); }
-void Exp2F32(const float* x, float* out, std::int64_t n) { Exp2Array(x, out, n); }
 
 } // namespace HWY_NAMESPACE
 } // namespace cape::simd
@@ -480,8 +466,6 @@ HWY_EXPORT(TurnF64);
 HWY_EXPORT(TurnF32);
 HWY_EXPORT(TransposeF64);
 HWY_EXPORT(TransposeF32);
-HWY_EXPORT(Exp2F64);
-HWY_EXPORT(Exp2F32);
 
 template <>
 Columns attention_columns<double>() {
@@ -525,10 +509,6 @@ void transpose(const float* from, std::int64_t from_stride, std::int64_t rows, s
                float* to, std::int64_t to_stride) {
   HWY_DYNAMIC_DISPATCH(TransposeF32)(from, from_stride, rows, columns, to, to_stride);
 }
-void exp2(const double* x, double* out, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(Exp2F64)(x, out, n);
-}
-void exp2(const float* x, float* out, std::int64_t n) { HWY_DYNAMIC_DISPATCH(Exp2F32)(x, out, n); }
 
 } // namespace cape::simd
 #endif

@@ -1,9 +1,9 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/sparse_term.cpp"
+#define HWY_TARGET_INCLUDE "dag/kernels/sparse_term.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "simd/sparse_term.hpp"
+#include "dag/kernels/sparse_term.hpp"
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 // Products with chosen columns of a matrix, without a copy of them: those of an effect with
 // candidates of its own (docs/method.md), where both factors are narrow. Plain C++: see
-// vector_math.hpp.
+// simd/vector_math.hpp.
 #pragma once
 #include <cstdint>
 
