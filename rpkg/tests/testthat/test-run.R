@@ -27,8 +27,8 @@ test_that("E1: without a seed one number is drawn from R's stream; with a seed t
     expect_error(quick_fit(x, seed = 1.5), "'seed' is 1.5")
 })
 
-test_that("E3: Ctrl-C stops a fit within 2 s as an interrupt, and the next fit works, many times", {
-    skip_on_os("windows")
+test_that("E3: Ctrl-C stops a fit within 2 s of the processor as an interrupt, and the next fit works, many times", {
+    skip_if(!file.exists("/proc/self/stat"))
     mark <- tempfile()
     code <- c(
         "x <- matrix(sin((1:2e6)^1.5), 100)",
@@ -36,12 +36,14 @@ test_that("E3: Ctrl-C stops a fit within 2 s as an interrupt, and the next fit w
         "memory <- function() { gc(); as.numeric(sub(' kB', '', sub('VmRSS: *\\t*', '', grep('VmRSS', readLines('/proc/self/status'), value = TRUE)))) }",
         sprintf("mark <- %s", deparse(mark)),
         "for (i in 1:20) {",
-        "  system(sprintf('(sleep 0.6; date +%%s.%%N > %s; kill -INT %d) &', mark, Sys.getpid()))",
+        # The time of the processor, in hundredths of a second: other work on the machine takes none of it.
+        "  used <- function() sum(as.numeric(strsplit(readLines('/proc/self/stat'), ' ')[[1]][14:15]))",
+        "  system(sprintf('(sleep 0.6; cat /proc/%d/stat > %s; kill -INT %d) &', Sys.getpid(), mark, Sys.getpid()))",
         "  got <- tryCatch({cape_calculate(x, dag = DagParam(epochs = 100000L), seed = 1, num.threads = 2L); 'done'}, interrupt = function(e) 'interrupt')",
-        "  late <- as.numeric(Sys.time()) - as.numeric(readLines(mark))",
+        "  late <- used() - sum(as.numeric(strsplit(readLines(mark), ' ')[[1]][14:15]))",
         "  fit <- suppressWarnings(cape_calculate(small, dag = DagParam(sem = 'linear', epochs = 2L), seed = 1))",
         "  if (i <= 10) base <- max(memory(), if (i > 1) base)", # fits stopped early need less
-        "  cat(got, late < 2, is(fit, 'CapeFit'), '\\n')",
+        "  cat(got, late < 200, is(fit, 'CapeFit'), '\\n')",
         "}",
         # Ten fits that were kept would have 300 MB and more; what R holds varies by some 100.
         "cat(memory() - base < 200000, '\\n')")
