@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
         return fprintf(stderr, "line %d, column %d: no number\n", (int)n + 2, (int)j + 1), 2;
   }
   fclose(file);
-  cape_matrix_view table = {sizeof table, x, n, m, m, CAPE_ROW_MAJOR};
+  cape_matrix_view table = CAPE_ROW_MATRIX_VIEW(x, n, m);
   cape_options* options = NULL;
   cape_result* result = NULL;
   const cape_dag* dag = NULL;

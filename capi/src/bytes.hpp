@@ -124,7 +124,7 @@ private:
   void take(SparseMatrix& m) {
     (*this)(m.rows, m.cols, m.offsets, m.indices, m.values);
     if (m.rows < 0 || m.cols < 0 || m.indices.size() != m.values.size() ||
-        (!m.empty() && static_cast<std::int64_t>(m.offsets.size()) != m.cols + 1) ||
+        (!m.empty() && static_cast<std::int64_t>(m.offsets.size()) - 1 != m.cols) ||
         (!m.empty() && m.offsets.back() != static_cast<std::int64_t>(m.values.size())))
       throw Error(Status::bad_format, "a sparse matrix does not fit together");
     if (m.empty()) return;

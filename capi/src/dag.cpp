@@ -58,7 +58,7 @@ void lend(cape_sparse_view* out, const cape::SparseMatrix& values) {
   check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
   write_struct(out, cape_sparse_view{0, values.values.data(), values.indices.data(),
                                      values.offsets.data(), values.rows, values.cols,
-                                     CAPE_COL_MAJOR});
+                                     CAPE_COL_MAJOR, 0});
 }
 
 void write(cape_threshold_suggestion* out, const cape::ThresholdSuggestion& s) {
@@ -73,76 +73,45 @@ cape::Constraint constraint_of(const char* name) {
 
 } // namespace
 
-cape_status cape_dag_learn(cape_dag** out, const cape_matrix_view* x, const cape_options* options) {
-  const cape_prior nothing;
-  return cape_dag_learn_with(out, x, &nothing, options);
-}
-
-cape_status cape_dag_learn_with(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
-                                const cape_options* options) {
-  return compute(out, x, prior, options,
-                 [](const auto& table, const auto& p, const auto& o, auto& run) {
-                   return cape_dag(learn_dag(table, p.knowledge, p.design, o.values.dag, run), true);
-                 });
-}
-
 cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
                                 cape_checkpoint* checkpoint, const cape_options* options) {
   return compute(out, x, prior, options,
                  [&](const auto& table, const auto& p, const auto& o, auto& run) {
+                   const cape::DagOptions& dag = o.values.dag;
+                   if (checkpoint == nullptr)
+                     return cape_dag(learn_dag(table, p.knowledge, p.design, dag, run), true);
                    cape::Checkpoint& state = object(checkpoint, "checkpoint").state.dag;
-                   return cape_dag(
-                       learn_dag(table, p.knowledge, p.design, o.values.dag, run, state), true);
+                   return cape_dag(learn_dag(table, p.knowledge, p.design, dag, run, state), true);
                  });
-}
-
-namespace {
-
-// learn(source, knowledge, options, run)
-template <class Learn>
-cape_status learn_rows(cape_dag** out, const cape_row_source* source, const cape_prior* prior,
-                       const cape_options* options, Learn learn) noexcept {
-  return create(out, options, [&](const cape_options& o) {
-    const auto given = read_struct(source, "source", cape_row_source{});
-    required(given.read, "source.read");
-    const cape_prior& p = object(prior, "prior");
-    if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty())
-      throw cape::Error(cape::Status::unsupported,
-                        "prior has row weights, batches or perturbed values, which need the table "
-                        "in memory; see cape_dag_learn_with");
-    const auto read = [&given](std::span<const int64_t> rows, double* values) {
-      const auto n = static_cast<int64_t>(rows.size());
-      if (given.read(values, rows.data(), n, given.ctx) != 0)
-        throw cape::Error(cape::Status::io, "source.read gave up on " + std::to_string(n) +
-                                                " rows, the first of them row " +
-                                                std::to_string(rows.front() + 1) +
-                                                " (counted from 1)");
-    };
-    cape::Run run = make_run(o);
-    return cape_dag(
-        learn(cape::RowSource{given.n_rows, given.n_cols, read}, p.knowledge, o.values.dag, run),
-        true);
-  });
-}
-
-} // namespace
-
-cape_status cape_dag_learn_rows(cape_dag** out, const cape_row_source* source,
-                                const cape_prior* prior, const cape_options* options) {
-  return learn_rows(out, source, prior, options,
-                    [](const auto& rows, const auto& knowledge, const auto& o, cape::Run& run) {
-                      return learn_dag(rows, knowledge, o, run);
-                    });
 }
 
 cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* source,
                                      const cape_prior* prior, cape_checkpoint* checkpoint,
                                      const cape_options* options) {
-  return learn_rows(out, source, prior, options,
-                    [&](const auto& rows, const auto& knowledge, const auto& o, cape::Run& run) {
-                      cape::Checkpoint& state = object(checkpoint, "checkpoint").state.dag;
-                      return learn_dag(rows, knowledge, o, run, state);
-                    });
+  return create(out, options, [&](const cape_options& o) {
+    const auto given = read_struct(source, "source", cape_row_source{});
+    required(given.read, "source.read");
+    const cape_prior nothing;
+    const cape_prior& p = prior == nullptr ? nothing : object(prior, "prior");
+    if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty())
+      throw cape::Error(cape::Status::unsupported,
+                        "prior has row weights, batches or perturbed values, which need the table "
+                        "in memory; see cape_dag_learn_from");
+    const auto read = [&given](std::span<const int64_t> rows, double* values) {
+      const auto n = static_cast<int64_t>(rows.size());
+      if (given.read(values, rows.data(), n, given.ctx) != 0)
+        throw cape::Error(cape::Status::io,
+                          cape::message("source.read gave up on ", n,
+                                        " rows, the first of them row ", rows.front(),
+                                        " (counted from 0)"));
+    };
+    const cape::RowSource rows{given.n_rows, given.n_cols, read};
+    cape::Run run = make_run(o);
+    if (checkpoint == nullptr)
+      return cape_dag(learn_dag(rows, p.knowledge, o.values.dag, run), true);
+    cape::Checkpoint& state = object(checkpoint, "checkpoint").state.dag;
+    return cape_dag(learn_dag(rows, p.knowledge, o.values.dag, run, state), true);
+  });
 }
 
 cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adjacency) {
@@ -233,12 +202,7 @@ cape_status cape_dag_warning(const char** out, const cape_dag* dag, int64_t inde
   clear(out);
   return guard([&] {
     required(out, "out");
-    const std::vector<std::string>& warnings = object(dag, "dag").dag.warnings;
-    if (index < 0 || index >= static_cast<int64_t>(warnings.size()))
-      throw cape::Error(cape::Status::invalid_argument,
-                        "index is " + std::to_string(index) + "; dag has " +
-                            std::to_string(warnings.size()) + " warnings, counted from 0");
-    *out = warnings[static_cast<std::size_t>(index)].c_str();
+    *out = warning_of(object(dag, "dag").dag.warnings, index, "dag");
   });
 }
 
@@ -330,35 +294,36 @@ cape_status cape_dag_constant(int64_t* out, int64_t n, const cape_dag* dag) {
   return guard([&] { copy_vector(out, n, object(dag, "dag").dag.constant, "out"); });
 }
 
-cape_status cape_acyclicity(double* h_out, double* gradient_out, int64_t n_rows, int64_t n_cols,
-                            const cape_matrix_view* a, const char* constraint) {
+cape_status cape_acyclicity_with(double* h_out, double* gradient_out, int64_t n_rows, int64_t n_cols,
+                                 const cape_matrix_view* a, const char* constraint,
+                                 const cape_options* options) {
   clear(h_out);
-  return guard([&] {
+  return guard_run(options, [&](cape::Run& run) {
     required(h_out, "h_out");
     const cape::MatrixView view = view_of(a, "a");
     cape::Matrix gradient;
     if (gradient_out != nullptr) check_output(gradient_out, n_rows, n_cols, view.rows, view.cols);
     const double h =
-        acyclicity(view, constraint_of(constraint), gradient_out ? &gradient : nullptr);
+        acyclicity(view, constraint_of(constraint), gradient_out ? &gradient : nullptr, run);
     if (gradient_out != nullptr) copy_matrix(gradient_out, n_rows, n_cols, gradient);
     *h_out = h;
   });
 }
 
-cape_status cape_pagerank(double* out, int64_t n, const cape_dag* dag, double restart) {
-  return guard([&] {
+cape_status cape_pagerank_with(double* out, int64_t n, const cape_dag* dag, double restart,
+                               const cape_options* options) {
+  return guard_run(options, [&](cape::Run& run) {
     const cape::Digraph& graph = graph_of(dag);
     check_output(out, n, graph.size());
-    cape::Run run;
     copy_vector(out, n, cape::pagerank(graph, restart, run), "out");
   });
 }
 
-cape_status cape_path_strengths(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
-  return guard([&] {
+cape_status cape_path_strengths_with(double* out, int64_t n_rows, int64_t n_cols,
+                                     const cape_dag* dag, const cape_options* options) {
+  return guard_run(options, [&](cape::Run& run) {
     const cape::Digraph& graph = graph_of(dag);
     check_output(out, n_rows, n_cols, graph.size(), graph.size());
-    cape::Run run;
     copy_matrix(out, n_rows, n_cols, best_path_strengths(graph, run));
   });
 }

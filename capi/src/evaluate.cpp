@@ -77,12 +77,13 @@ cape_status cape_compare_graphs(cape_graph_metrics* out, const cape_dag* estimat
 }
 
 cape_status cape_compare_scores(double* auprc_out, double* auroc_out,
-                                const cape_matrix_view* scores, const cape_dag* truth) {
+                                const cape_matrix_view* scores, const cape_dag* truth,
+                                const cape_options* options) {
   clear(auprc_out, auroc_out);
-  return guard([&] {
+  return guard_run(options, [&](cape::Run& run) {
     required(auprc_out, "auprc_out");
     required(auroc_out, "auroc_out");
-    const cape::ScoreMetrics m = compare_scores(view_of(scores, "scores"), graph(truth, "truth"));
+    const cape::ScoreMetrics m = compare_scores(view_of(scores, "scores"), graph(truth, "truth"), run);
     *auprc_out = m.auprc;
     *auroc_out = m.auroc;
   });
@@ -92,15 +93,13 @@ cape_status cape_compare_embedding(double* distance_out, double* strength_out,
                                    double* parents_closer_out, double* specificity_out,
                                    double* precision_out, const cape_dag* of,
                                    const cape_matrix_view* distances, const double* radius,
-                                   int64_t n) {
+                                   int64_t n, const cape_options* options) {
   clear(distance_out, strength_out, parents_closer_out, specificity_out, precision_out);
-  return guard([&] {
+  return guard_run(options, [&](cape::Run& run) {
     const cape::Digraph& g = graph(of, "graph");
     check_length(n, g.size(), "n");
-    if (n > 0) required(radius, "radius");
-    cape::Run run;
     const cape::EmbeddingMetrics m = compare_embedding(g, view_of(distances, "distances"),
-                                                       {radius, static_cast<std::size_t>(n)}, run);
+                                                       values(radius, n, "radius"), run);
     if (distance_out != nullptr) *distance_out = m.distance;
     if (strength_out != nullptr) *strength_out = m.strength;
     if (parents_closer_out != nullptr) *parents_closer_out = m.parents_closer;
@@ -123,13 +122,12 @@ cape_status cape_compare_labels(double* ari_out, double* nmi_out, const int64_t*
 }
 
 cape_status cape_silhouette(double* out, const cape_matrix_view* x, const int64_t* labels,
-                            int64_t n) {
+                            int64_t n, const cape_options* options) {
   clear(out);
-  return guard([&] {
+  return guard_run(options, [&](cape::Run& run) {
     required(out, "out");
     const cape::MatrixView table = view_of(x, "x");
     check_length(n, table.rows, "n");
-    cape::Run run;
     *out = silhouette(table, values(labels, n, "labels"), run);
   });
 }

@@ -94,6 +94,14 @@ std::vector<double> row_of(const MatrixView& matrix, std::int64_t i) {
   return row;
 }
 
+const char* warning_of(const std::vector<std::string>& warnings, std::int64_t index,
+                       std::string_view name) {
+  if (index < 0 || index >= static_cast<std::int64_t>(warnings.size()))
+    throw Error(Status::invalid_argument, message("index is ", index, "; ", name, " has ",
+                                                  warnings.size(), " warnings, counted from 0"));
+  return warnings[static_cast<std::size_t>(index)].c_str();
+}
+
 void check_struct_size(std::size_t given, std::size_t ours, std::string_view name) {
   if (given > ours)
     throw Error(
@@ -101,10 +109,9 @@ void check_struct_size(std::size_t given, std::size_t ours, std::string_view nam
         std::string(name) + "->struct_size is " + std::to_string(given) + " but " +
             std::to_string(ours) +
             " in this library, which is older than the header that the caller was built with");
-  if (given < sizeof(std::size_t))
-    throw Error(Status::invalid_argument, std::string(name) + "->struct_size is " +
-                                              std::to_string(given) +
-                                              "; set it to sizeof the struct");
+  if (given < sizeof(std::size_t) || given % sizeof(std::size_t) != 0)
+    throw Error(Status::invalid_argument,
+                message(name, "->struct_size is ", given, "; set it to sizeof the struct"));
 }
 
 } // namespace cape::capi

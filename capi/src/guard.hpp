@@ -119,8 +119,22 @@ void copy_records(double* out, std::int64_t n_rows, std::int64_t n_cols,
 /// Row i of a matrix.
 std::vector<double> row_of(const MatrixView& matrix, std::int64_t i);
 
+/// f(), whose errors name the row of the caller's matrices that it is about.
+template <class F>
+auto in_row(std::int64_t row, F f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw Error(error.code(), message("row ", row, " (counted from 0): ", error.what()));
+  }
+}
+
+/// The warning of that number, whose text lives as long as `warnings`.
+const char* warning_of(const std::vector<std::string>& warnings, std::int64_t index,
+                       std::string_view name);
+
 /// Throw Error(unsupported) for a struct of a newer client, Error(invalid_argument) for a size that
-/// does not even hold struct_size.
+/// does not even hold struct_size, or cuts a field: all are of 8 bytes, or two of 4.
 void check_struct_size(std::size_t given, std::size_t ours, std::string_view name);
 
 /// The client's struct, which may be shorter than ours: fields that it lacks come from `defaults`.

@@ -3,9 +3,19 @@
 #include "handle.hpp"
 
 namespace cape::capi {
+namespace {
+
+// What a later version may give a meaning is 0 now, so that it is never ignored.
+void check_reserved(std::int32_t given, std::string_view name) {
+  if (given != 0)
+    throw Error(Status::unsupported, message(name, "->reserved is ", given, "; it must be 0"));
+}
+
+} // namespace
 
 MatrixView view_of(const cape_matrix_view* view, std::string_view name) {
   const auto given = read_struct(view, name, cape_matrix_view{});
+  check_reserved(given.reserved, name);
   const MatrixView out{given.data, given.n_rows, given.n_cols, given.ld,
                        static_cast<Layout>(given.layout)};
   check_view(out, name);
@@ -14,9 +24,16 @@ MatrixView view_of(const cape_matrix_view* view, std::string_view name) {
 
 SparseView view_of(const cape_sparse_view* view, std::string_view name) {
   const auto given = read_struct(view, name, cape_sparse_view{});
+  check_reserved(given.reserved, name);
   const SparseView out{given.values, given.indices, given.offsets,
                        given.n_rows, given.n_cols,  static_cast<Layout>(given.layout)};
   check_view(out, name);
+  return out;
+}
+
+MatrixView rows_view(const cape_matrix_view* view, std::int64_t n, std::string_view name) {
+  const MatrixView out = view_of(view, name);
+  check_length(out.rows, n, message("the number of rows of ", name));
   return out;
 }
 

@@ -56,6 +56,9 @@ cape_status create(T** out, Make&& make) noexcept {
 MatrixView view_of(const cape_matrix_view* view, std::string_view name);
 SparseView view_of(const cape_sparse_view* view, std::string_view name);
 
+/// A view of n rows.
+MatrixView rows_view(const cape_matrix_view* view, std::int64_t n, std::string_view name);
+
 /// The C string. Error(invalid_argument) if it is null.
 inline std::string_view text(const char* value, std::string_view name) {
   return &required(value, name);
@@ -186,13 +189,14 @@ cape_status create_run(T** out, const cape_options* options, Make&& make) noexce
   });
 }
 
-/// An object made of a table with what is known of it: make(table, prior, options, run).
+/// An object made of a table with what is known of it, or null: make(table, prior, options, run).
 template <class T, class Make>
 cape_status compute(T** out, const cape_matrix_view* x, const cape_prior* prior,
                     const cape_options* options, Make make) noexcept {
   return create(out, options, [&](const cape_options& o) {
     const MatrixView table = view_of(x, "x");
-    const cape_prior& p = object(prior, "prior");
+    const cape_prior nothing;
+    const cape_prior& p = prior == nullptr ? nothing : object(prior, "prior");
     Run run = make_run(o);
     return make(table, p, o, run);
   });

@@ -38,16 +38,16 @@ cape_status cape_prior_tiers(cape_prior* prior, const int64_t* tier, int64_t n) 
   return guard([&] { object(prior, "prior").knowledge.tier = copied_values(tier, n, "tier"); });
 }
 
-cape_status cape_prior_roots(cape_prior* prior, const int64_t* column, int64_t n) {
-  return guard([&] { object(prior, "prior").knowledge.roots = copied_values(column, n, "column"); });
+cape_status cape_prior_roots(cape_prior* prior, const int64_t* feature, int64_t n) {
+  return guard([&] { object(prior, "prior").knowledge.roots = copied_values(feature, n, "feature"); });
 }
 
-cape_status cape_prior_leaves(cape_prior* prior, const int64_t* column, int64_t n) {
-  return guard([&] { object(prior, "prior").knowledge.leaves = copied_values(column, n, "column"); });
+cape_status cape_prior_leaves(cape_prior* prior, const int64_t* feature, int64_t n) {
+  return guard([&] { object(prior, "prior").knowledge.leaves = copied_values(feature, n, "feature"); });
 }
 
-cape_status cape_prior_regulators(cape_prior* prior, const int64_t* column, int64_t n) {
-  return guard([&] { object(prior, "prior").knowledge.regulators = copied_values(column, n, "column"); });
+cape_status cape_prior_regulators(cape_prior* prior, const int64_t* feature, int64_t n) {
+  return guard([&] { object(prior, "prior").knowledge.regulators = copied_values(feature, n, "feature"); });
 }
 
 cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_view* factor) {
@@ -72,11 +72,11 @@ cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch, int64_t 
   return guard([&] { object(prior, "prior").design.batch = copied_values(batch, n, "batch"); });
 }
 
-cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, const int64_t* column,
+cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, const int64_t* feature,
                                int64_t n) {
   return guard([&] {
     cape_prior& p = object(prior, "prior");
-    const auto rows = values(row, n, "row"), columns = values(column, n, "column");
+    const auto rows = values(row, n, "row"), columns = values(feature, n, "feature");
     for (std::size_t i = 0; i < rows.size(); ++i)
       p.design.perturbed.push_back({rows[i], columns[i]});
   });

@@ -7,17 +7,16 @@
 
 using namespace cape::capi;
 
-namespace {
-
-// fit(table, prior, options, run); running out of memory says how much is needed.
-template <class Fit>
-cape_status fit_table(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
-                      const cape_options* options, Fit fit) {
+cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
+                          cape_checkpoint* checkpoint, const cape_options* options) {
   return compute(out, x, prior, options,
                  [&](const auto& table, const auto& p, const auto& o, auto& run) {
                    try {
-                     return fit(table, p, o, run);
-                   } catch (const std::bad_alloc&) {
+                     if (checkpoint == nullptr)
+                       return cape::fit(table, p.knowledge, p.design, o.values, run);
+                     cape::FitCheckpoint& state = object(checkpoint, "checkpoint").state;
+                     return cape::fit(table, p.knowledge, p.design, o.values, run, state);
+                   } catch (const std::bad_alloc&) { // say how much is needed
                      const double bytes = estimate(table.rows, table.cols, o.values).bytes;
                      throw cape::Error(cape::Status::out_of_memory,
                                        cape::message("out of memory: a fit of ", table.rows,
@@ -28,28 +27,8 @@ cape_status fit_table(cape_result** out, const cape_matrix_view* x, const cape_p
                  });
 }
 
-} // namespace
-
 cape_status cape_fit(cape_result** out, const cape_matrix_view* x, const cape_options* options) {
-  const cape_prior nothing;
-  return cape_fit_with(out, x, &nothing, options);
-}
-
-cape_status cape_fit_with(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
-                          const cape_options* options) {
-  return fit_table(out, x, prior, options,
-                   [](const auto& table, const auto& p, const auto& o, auto& run) {
-                     return cape::fit(table, p.knowledge, p.design, o.values, run);
-                   });
-}
-
-cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const cape_prior* prior,
-                          cape_checkpoint* checkpoint, const cape_options* options) {
-  return fit_table(out, x, prior, options,
-                   [&](const auto& table, const auto& p, const auto& o, auto& run) {
-                     cape::FitCheckpoint& state = object(checkpoint, "checkpoint").state;
-                     return cape::fit(table, p.knowledge, p.design, o.values, run, state);
-                   });
+  return cape_fit_from(out, x, nullptr, nullptr, options);
 }
 
 void cape_result_free(cape_result* result) { release(result); }

@@ -20,16 +20,6 @@ cape_status rotate_with(Rotation rotation, double* out, int64_t n_rows, int64_t 
   });
 }
 
-// Rows of a matrix as vectors, once it is known to have the right size.
-struct Rows {
-  Rows(const cape_matrix_view* m, std::string_view name, int64_t n_rows) : view(view_of(m, name)) {
-    check_finite(view, name);
-    check_length(view.rows, n_rows, std::string("the number of rows of ") + std::string(name));
-  }
-  std::vector<double> operator[](int64_t i) const { return row_of(view, i); }
-  cape::MatrixView view;
-};
-
 } // namespace
 
 cape_status cape_rotary_angles(double* out, int64_t n_rows, int64_t n_cols,
@@ -66,13 +56,17 @@ cape_status cape_rotary_scores(double* score_out, double* upper_out, double* low
                                const cape_matrix_view* q, const cape_matrix_view* k,
                                const cape_matrix_view* phi_m, const cape_matrix_view* phi_n) {
   return guard([&] {
-    const Rows queries(q, "q", n), keys(k, "k", n), from(phi_m, "phi_m", n), to(phi_n, "phi_n", n);
+    const cape::MatrixView queries = rows_view(q, n, "q"), keys = rows_view(k, n, "k"),
+                           from = rows_view(phi_m, n, "phi_m"), to = rows_view(phi_n, n, "phi_n");
     const auto size = static_cast<std::size_t>(n);
     std::vector<double> score(size), upper(size), lower(size);
     for (int64_t i = 0; i < n; ++i) {
       const auto s = static_cast<std::size_t>(i);
-      score[s] = cape::rotary_score(queries[i], keys[i], from[i], to[i]);
-      const cape::ScoreBounds bounds = cape::rotary_bounds(queries[i], keys[i], from[i], to[i]);
+      const auto a = row_of(queries, i), b = row_of(keys, i), m = row_of(from, i), o = row_of(to, i);
+      const cape::ScoreBounds bounds = in_row(i, [&] {
+        score[s] = cape::rotary_score(a, b, m, o);
+        return cape::rotary_bounds(a, b, m, o);
+      });
       upper[s] = bounds.upper;
       lower[s] = bounds.lower;
     }

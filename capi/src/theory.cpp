@@ -10,14 +10,6 @@ using namespace cape::capi;
 
 namespace {
 
-// A finite matrix of n rows.
-cape::MatrixView rows(const cape_matrix_view* m, int64_t n, std::string_view name) {
-  const cape::MatrixView view = view_of(m, name);
-  check_finite(view, name);
-  check_length(view.rows, n, std::string("the number of rows of ") + std::string(name));
-  return view;
-}
-
 void copy_if_wanted(double* out, int64_t n, const std::vector<double>& values,
                     std::string_view name) {
   if (out != nullptr) copy_vector(out, n, values, name);
@@ -28,10 +20,11 @@ void copy_if_wanted(double* out, int64_t n, const std::vector<double>& values,
 cape_status cape_score_envelopes(double* amplitude_out, double* offset_out, int64_t n,
                                  const cape_matrix_view* q, const cape_matrix_view* k) {
   return guard([&] {
-    const cape::MatrixView queries = rows(q, n, "q"), keys = rows(k, n, "k");
+    const cape::MatrixView queries = rows_view(q, n, "q"), keys = rows_view(k, n, "k");
     std::vector<double> amplitude, offset;
     for (int64_t i = 0; i < n; ++i) {
-      const cape::ScoreEnvelope e = cape::score_envelope(row_of(queries, i), row_of(keys, i));
+      const cape::ScoreEnvelope e =
+          in_row(i, [&] { return cape::score_envelope(row_of(queries, i), row_of(keys, i)); });
       amplitude.push_back(e.amplitude);
       offset.push_back(e.offset);
     }
@@ -73,14 +66,16 @@ cape_status cape_expected_scores(double* out, int64_t n, const cape_matrix_view*
                                  const cape_matrix_view* phi_n, const cape_matrix_view* sd_m,
                                  const cape_matrix_view* sd_n) {
   return guard([&] {
-    const cape::MatrixView queries = rows(q, n, "q"), keys = rows(k, n, "k"),
-                           from = rows(phi_m, n, "phi_m"), to = rows(phi_n, n, "phi_n"),
-                           s = rows(sd_m, n, "sd_m"), t = rows(sd_n, n, "sd_n");
+    const cape::MatrixView queries = rows_view(q, n, "q"), keys = rows_view(k, n, "k"),
+                           from = rows_view(phi_m, n, "phi_m"), to = rows_view(phi_n, n, "phi_n"),
+                           s = rows_view(sd_m, n, "sd_m"), t = rows_view(sd_n, n, "sd_n");
     check_output(out, n, n);
     std::vector<double> scores;
     for (int64_t i = 0; i < n; ++i)
-      scores.push_back(cape::expected_score(row_of(queries, i), row_of(keys, i), row_of(from, i),
-                                            row_of(to, i), row_of(s, i), row_of(t, i)));
+      scores.push_back(in_row(i, [&] {
+        return cape::expected_score(row_of(queries, i), row_of(keys, i), row_of(from, i),
+                                    row_of(to, i), row_of(s, i), row_of(t, i));
+      }));
     copy_vector(out, n, scores, "out");
   });
 }

@@ -129,7 +129,7 @@ Dag prune(const Dag& dag, double tau) {
 
 Dag prune(const Digraph& graph, double tau, Run& run) {
   std::vector<Edge> edges = graph.edges(); // by cause; a matrix is filled by effect
-  std::ranges::stable_sort(edges, {}, &Edge::to);
+  std::ranges::sort(edges, {}, [](const Edge& e) { return std::pair(e.to, e.from); });
   Dag dag;
   SparseMatrix& weights = dag.weights;
   weights.rows = weights.cols = graph.size();

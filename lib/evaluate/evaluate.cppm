@@ -39,7 +39,8 @@ struct ScoreMetrics {
 };
 /// Of scores over all ordered pairs m != n; scores is M x M, larger = more likely m -> n, and its
 /// diagonal is not read. Error(dim_mismatch) if it does not fit the graph, Error(invalid_argument)
-/// for a score that is not finite. O(M^2 log M).
+/// for a score that is not finite; Error(cancelled). O(M^2 log M).
+ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth, Run& run);
 ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth);
 
 /// What an embedding keeps of its graph, over the nodes that have edges; weights count as

@@ -21,6 +21,24 @@ double ratio(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
 }
 
+// In pieces that are sorted and then merged, with a poll before each.
+void sort_falling(std::vector<std::pair<double, bool>>& pairs, Run& run) {
+  constexpr std::ptrdiff_t piece = 1 << 16;
+  const std::ptrdiff_t n = std::ssize(pairs);
+  for (std::ptrdiff_t i = 0; i < n; i += piece) {
+    run.poll();
+    std::sort(pairs.begin() + i, pairs.begin() + std::min(i + piece, n), std::greater<>{});
+  }
+  std::vector<std::pair<double, bool>> merged(n > piece ? pairs.size() : 0);
+  for (std::ptrdiff_t width = piece; width < n; width *= 2, pairs.swap(merged))
+    for (std::ptrdiff_t i = 0; i < n; i += 2 * width) {
+      run.poll();
+      const auto first = pairs.begin() + i, middle = pairs.begin() + std::min(i + width, n),
+                 last = pairs.begin() + std::min(i + 2 * width, n);
+      std::merge(first, middle, middle, last, merged.begin() + i, std::greater<>{});
+    }
+}
+
 } // namespace
 
 GraphMetrics compare_graphs(const Digraph& estimated, const Digraph& truth) {
@@ -51,7 +69,7 @@ GraphMetrics compare_graphs(const Digraph& estimated, const Digraph& truth) {
   return m;
 }
 
-ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth) {
+ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth, Run& run) {
   check_view(scores, "scores");
   const std::int64_t nodes = truth.size();
   if (scores.rows != nodes || scores.cols != nodes)
@@ -59,7 +77,8 @@ ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth) {
                 message("scores is ", scores.rows, " x ", scores.cols, "; for a graph of ", nodes,
                         " nodes it must be ", nodes, " x ", nodes));
   std::vector<std::pair<double, bool>> ranked; // score, is it a true pair?
-  for (std::int64_t m = 0; m < nodes; ++m)
+  for (std::int64_t m = 0; m < nodes; ++m) {
+    run.poll();
     for (std::int64_t n = 0; n < nodes; ++n) {
       if (m == n) continue;
       if (!std::isfinite(scores(m, n)))
@@ -68,9 +87,10 @@ ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth) {
                             " (counted from 1); scores must be finite"));
       ranked.emplace_back(scores(m, n), false);
     }
+  }
   for (const Edge& e : truth.edges()) // a row of pairs lacks its diagonal
     ranked[static_cast<std::size_t>(e.from * (nodes - 1) + e.to - (e.to > e.from))].second = true;
-  std::ranges::sort(ranked, std::greater<>{});
+  sort_falling(ranked, run);
 
   const auto positives = static_cast<double>(truth.edges().size());
   const auto negatives = static_cast<double>(ranked.size()) - positives;
@@ -87,6 +107,11 @@ ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth) {
   areas.auprc = positives > 0 ? areas.auprc / positives : 0.0;
   areas.auroc = positives > 0 && negatives > 0 ? areas.auroc / (positives * negatives) : 0.5;
   return areas;
+}
+
+ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth) {
+  Run run;
+  return compare_scores(scores, truth, run);
 }
 
 } // namespace cape

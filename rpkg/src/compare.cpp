@@ -28,6 +28,6 @@ Rcpp::List core_compare_scores(const arma::mat &scores, const arma::mat &truth) 
   Dag right;
   check(cape_dag_from_adjacency(right.out(), &b));
   double auprc = 0, auroc = 0;
-  check(cape_compare_scores(&auprc, &auroc, &s, right.get()));
+  check(cape_compare_scores(&auprc, &auroc, &s, right.get(), Options().get()));
   return Rcpp::List::create(Rcpp::_["auprc"] = auprc, Rcpp::_["auroc"] = auroc);
 }

@@ -158,14 +158,9 @@ Rcpp::List core_learn_dag(const arma::mat &assay, const Rcpp::List &known,
   Prior prior;
   make_prior(prior, known);
   Dag dag;
-  if (store.isNull()) {
-    check(cape_dag_learn_with(dag.out(), &x, prior.get(), options.get()));
-  } else {
-    Checkpoint checkpoint(store.get());
-    options.keep(&checkpoint);
-    checkpoint.check_or_keep(
-        cape_dag_learn_from(dag.out(), &x, prior.get(), checkpoint.get(), options.get()));
-  }
+  Checkpoint checkpoint(store, options);
+  checkpoint.check_or_keep(
+      cape_dag_learn_from(dag.out(), &x, prior.get(), checkpoint.get(), options.get()));
   return dag_to_list(dag.get());
 }
 
@@ -194,7 +189,8 @@ Rcpp::List core_prune(const Rcpp::S4 &weights, const Rcpp::S4 &sign,
   }
   Dag dag;
   check(cape_dag_restore(dag.out(), &w, &s, nodes.data(), static_cast<int64_t>(nodes.size()),
-                         from.data(), to.data(), static_cast<int64_t>(from.size()), tau, nullptr));
+                         from.data(), to.data(), static_cast<int64_t>(from.size()), tau,
+                         Options().get()));
   return graph_to_list(dag.get(), describe(dag.get()));
 }
 

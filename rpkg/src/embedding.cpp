@@ -40,13 +40,8 @@ Rcpp::List core_embed(int n, const Rcpp::IntegerVector &from, const Rcpp::Intege
   Dag dag;
   make_graph(dag, n, from, to, weight);
   Embedding embedding;
-  if (store.isNull()) {
-    check(cape_embedding_fit(embedding.out(), dag.get(), options.get()));
-  } else {
-    Checkpoint checkpoint(store.get());
-    options.keep(&checkpoint);
-    checkpoint.check_or_keep(
-        cape_embedding_fit_from(embedding.out(), dag.get(), checkpoint.get(), options.get()));
-  }
+  Checkpoint checkpoint(store, options);
+  checkpoint.check_or_keep(
+      cape_embedding_fit_from(embedding.out(), dag.get(), checkpoint.get(), options.get()));
   return embedding_to_list(embedding.get());
 }

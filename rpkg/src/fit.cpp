@@ -14,14 +14,9 @@ Rcpp::List core_fit(const arma::mat &assay, const Rcpp::List &known,
   Prior prior;
   make_prior(prior, known);
   Result result;
-  if (store.isNull()) {
-    check(cape_fit_with(result.out(), &x, prior.get(), options.get()));
-  } else {
-    Checkpoint checkpoint(store.get());
-    options.keep(&checkpoint);
-    checkpoint.check_or_keep(
-        cape_fit_from(result.out(), &x, prior.get(), checkpoint.get(), options.get()));
-  }
+  Checkpoint checkpoint(store, options);
+  checkpoint.check_or_keep(
+      cape_fit_from(result.out(), &x, prior.get(), checkpoint.get(), options.get()));
   const cape_dag *dag = nullptr;
   const cape_embedding *embedding = nullptr;
   check(cape_result_dag(&dag, result.get()));

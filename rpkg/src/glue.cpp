@@ -62,8 +62,12 @@ void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::In
                             static_cast<int64_t>(n_edges)));
 }
 
-Checkpoint::Checkpoint(const Rcpp::Environment &store)
-    : store_(store), seconds_(Rcpp::as<double>(store["seconds"])) {
+Checkpoint::Checkpoint(const Rcpp::Nullable<Rcpp::Environment> &store, Options &options) {
+  if (store.isNull())
+    return;
+  store_ = Rcpp::Environment(store.get());
+  seconds_ = Rcpp::as<double>(store_["seconds"]);
+  options.keep(this);
   const Rcpp::RObject state = store_["state"];
   if (state.isNULL()) {
     check(cape_checkpoint_new(checkpoint_.out()));
@@ -98,7 +102,8 @@ void Checkpoint::keep_if_due() {
 
 void Checkpoint::check_or_keep(cape_status status) {
   int64_t bytes = 0, epochs = 0;
-  if (status != CAPE_OK && cape_checkpoint_size(&bytes, &epochs, checkpoint_.get()) == CAPE_OK &&
+  if (get() != nullptr && status != CAPE_OK &&
+      cape_checkpoint_size(&bytes, &epochs, checkpoint_.get()) == CAPE_OK &&
       epochs > 0) {
     Rcpp::RawVector state(bytes);
     if (cape_checkpoint_save(state.begin(), bytes, checkpoint_.get()) == CAPE_OK) {

@@ -43,8 +43,9 @@ class Checkpoint;
 class Options {
 public:
   Options(const Rcpp::CharacterVector &settings, SEXP progress);
+  // For calls that need no settings: the user can interrupt them.
+  Options() : Options(Rcpp::CharacterVector(), R_NilValue) {}
   const cape_options *get() const { return options_.get(); }
-  // While a call runs, keep its state whenever that is due.
   void keep(Checkpoint *checkpoint) { checkpoint_ = checkpoint; }
 
 private:
@@ -77,8 +78,8 @@ public:
     offsets_.assign(p.begin(), p.end());
   }
   cape_sparse_view view() const {
-    return {sizeof(cape_sparse_view), x_.begin(), i_.begin(), offsets_.data(), dim_[0], dim_[1],
-            CAPE_COL_MAJOR};
+    return CAPE_SPARSE_VIEW(x_.begin(), i_.begin(), offsets_.data(), dim_[0], dim_[1],
+                            CAPE_COL_MAJOR);
   }
 
 private:
@@ -94,10 +95,12 @@ void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::In
 // What is known before Step I, from the list that prior_of() makes (numbers from 1).
 void make_prior(Prior &out, const Rcpp::List &known);
 
-// A checkpoint from the raw vector `state` of an environment, and back into it when a call has failed.
+// A checkpoint from the raw vector `state` of an environment, and back into it when a call has failed;
+// or none (NULL), if there is no such environment.
 class Checkpoint {
 public:
-  explicit Checkpoint(const Rcpp::Environment &store);
+  // While a call with these options runs, its state is kept whenever that is due.
+  Checkpoint(const Rcpp::Nullable<Rcpp::Environment> &store, Options &options);
   cape_checkpoint *get() { return checkpoint_.get(); }
   // check(), before which the state is kept.
   void check_or_keep(cape_status status);
@@ -108,7 +111,7 @@ private:
   static void write(void *self);
   Rcpp::Environment store_;
   Handle<cape_checkpoint, cape_checkpoint_free> checkpoint_;
-  double seconds_; // between two states
+  double seconds_ = 0; // between two states
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 

@@ -76,7 +76,7 @@ double core_hoeffding(const arma::mat &q, const arma::mat &k, double epsilon, do
 arma::mat core_distances(const arma::mat &hyperboloid) {
   const cape_matrix_view p = view(hyperboloid);
   arma::mat out(hyperboloid.n_rows, hyperboloid.n_rows);
-  check(cape_lorentz_distances(out.memptr(), p.n_rows, p.n_rows, &p, &p));
+  check(cape_lorentz_distances_with(out.memptr(), p.n_rows, p.n_rows, &p, &p, Options().get()));
   return out;
 }
 
@@ -89,7 +89,7 @@ Rcpp::List core_compare_embedding(int n, const Rcpp::IntegerVector &from,
   const cape_matrix_view d = view(distances);
   double distance = 0, strength = 0, closer = 0, specificity = 0, precision = 0;
   check(cape_compare_embedding(&distance, &strength, &closer, &specificity, &precision, dag.get(),
-                               &d, radius.begin(), radius.size()));
+                               &d, radius.begin(), radius.size(), Options().get()));
   return Rcpp::List::create(Rcpp::_["distance"] = distance, Rcpp::_["strength"] = strength,
                             Rcpp::_["parents_closer"] = closer,
                             Rcpp::_["specificity"] = specificity,
@@ -102,6 +102,6 @@ arma::mat core_path_strengths(int n, const Rcpp::IntegerVector &from, const Rcpp
   Dag dag;
   make_graph(dag, n, from, to, weight);
   arma::mat out(n, n);
-  check(cape_path_strengths(out.memptr(), n, n, dag.get()));
+  check(cape_path_strengths_with(out.memptr(), n, n, dag.get(), Options().get()));
   return out;
 }

@@ -1,11 +1,26 @@
 /* The layout of every struct and enum that crosses the interface, for comparison with the list that
- * was published: capi/abi/cape_0.layout. */
+ * was published: capi/abi/cape_1.layout. */
 #include <cape/cape.h>
 #include <stdio.h>
 
-#define TYPE(type) printf("%s %zu\n", #type, sizeof(type))
-#define FIELD(type, field) \
-  printf("  %s +%zu %zu\n", #field, offsetof(type, field), sizeof(((type*)0)->field))
+/* Where the fields listed so far of a struct of that size end: bytes between or behind fields that
+ * have no name could not be given one later. */
+static size_t size, covered;
+
+static void close_type(void) {
+  if (covered > 0 && covered != size) printf("  %zu bytes without a name\n", size - covered);
+  covered = 0;
+}
+
+static void list_field(const char* name, size_t offset, size_t bytes) {
+  if (offset != covered && covered > 0)
+    printf("  %zu bytes without a name\n", offset - covered);
+  covered = offset + bytes;
+  printf("  %s +%zu %zu\n", name, offset, bytes);
+}
+
+#define TYPE(type) (close_type(), size = sizeof(type), printf("%s %zu\n", #type, sizeof(type)))
+#define FIELD(type, field) list_field(#field, offsetof(type, field), sizeof(((type*)0)->field))
 #define VALUE(name) printf("  %s = %d\n", #name, (int)(name))
 
 int main(void) {
@@ -30,6 +45,7 @@ int main(void) {
   FIELD(cape_matrix_view, n_cols);
   FIELD(cape_matrix_view, ld);
   FIELD(cape_matrix_view, layout);
+  FIELD(cape_matrix_view, reserved);
   TYPE(cape_sparse_view);
   FIELD(cape_sparse_view, struct_size);
   FIELD(cape_sparse_view, values);
@@ -38,6 +54,7 @@ int main(void) {
   FIELD(cape_sparse_view, n_rows);
   FIELD(cape_sparse_view, n_cols);
   FIELD(cape_sparse_view, layout);
+  FIELD(cape_sparse_view, reserved);
   TYPE(cape_row_source);
   FIELD(cape_row_source, struct_size);
   FIELD(cape_row_source, n_rows);
@@ -88,8 +105,8 @@ int main(void) {
   FIELD(cape_embedding_info, n_epochs);
   FIELD(cape_embedding_info, n_clamped);
   FIELD(cape_embedding_info, converged);
-  FIELD(cape_embedding_info, truncated_mass);
   FIELD(cape_embedding_info, stopped_early);
+  FIELD(cape_embedding_info, truncated_mass);
   FIELD(cape_embedding_info, n_out_of_order);
   FIELD(cape_embedding_info, n_warnings);
   TYPE(cape_attention_shape);
@@ -122,5 +139,6 @@ int main(void) {
   FIELD(cape_graph_metrics, precision);
   FIELD(cape_graph_metrics, recall);
   FIELD(cape_graph_metrics, f1);
+  close_type();
   return 0;
 }

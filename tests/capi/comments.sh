@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every function of the header has a comment of its own, directly above it.
+# Every function of the header has a comment of its own, directly above it, and every line fits the page.
 # Usage: comments.sh HEADER
 set -eu
 awk '
@@ -11,8 +11,9 @@ awk '
       n_bad++
     }
   }
+  length > 100 { print FILENAME ":" FNR ": longer than 100 columns"; n_bad++ }
   { commented = /\*\/$/ }
   END {
-    printf "%d functions, %d without a comment\n", n_functions, n_bad
+    printf "%d functions, %d faults\n", n_functions, n_bad
     exit n_bad > 0 || n_functions == 0
   }' "$1"

@@ -82,7 +82,7 @@ static void graphs(void) {
   fill(b, n * n);
   fill(c, n);
   const cape_matrix_view scores = view(b, n, n);
-  cape_compare_scores(out, out + 1, &scores, dag);
+  cape_compare_scores(out, out + 1, &scores, dag, NULL);
   cape_options* options = quick_options();
   cape_embedding* embedding = NULL;
   if (bits() % 8 == 0 && cape_embedding_fit(&embedding, dag, options) == CAPE_OK) {
@@ -224,7 +224,7 @@ static void tables(void) {
   const cape_matrix_view x = view(a, n, m);
   int64_t labels[MOST];
   for (int64_t i = 0; i < n; ++i) labels[i] = (int64_t)(bits() % 2);
-  LOOK(cape_silhouette(out, &x, labels, n), all_finite(out, 1) || isnan(out[0]));
+  LOOK(cape_silhouette(out, &x, labels, n, NULL), all_finite(out, 1) || isnan(out[0]));
   LOOK(cape_compare_labels(out, out2, labels, labels, n),
        all_finite(out, 1) && all_finite(out2, 1));
   cape_options* options = quick_options();

@@ -33,7 +33,7 @@ static void graphs(void) {
   CHECK_OK(cape_compare_graphs(&m, same, chain));
   CHECK(m.shd == 0 && m.correct == 2 && m.f1 == 1);
   double auprc = 0, auroc = 0;
-  CHECK_OK(cape_compare_scores(&auprc, &auroc, &view, chain)); /* -0.8 scores lowest of all */
+  CHECK_OK(cape_compare_scores(&auprc, &auroc, &view, chain, NULL)); /* -0.8 scores lowest of all */
   CHECK(auprc > 0 && auprc < 1 && auroc > 0 && auroc < 1);
   cape_dag_free(same);
   cape_dag_free(chain);
@@ -156,7 +156,8 @@ static void theory(void) {
   double closer = 0, precision = 0;
   CHECK_OK(cape_dag_from_edges(&dag, 2, from, to, weight, 1));
   CHECK_OK(
-      cape_compare_embedding(NULL, NULL, &closer, NULL, &precision, dag, &distances, radius, 2));
+      cape_compare_embedding(NULL, NULL, &closer, NULL, &precision, dag, &distances, radius, 2,
+                             NULL));
   CHECK(closer == 1 && precision == 1);
   cape_dag_free(dag);
 }
@@ -292,8 +293,10 @@ static void preprocessing(void) {
   const int32_t columns[] = {0, 1, 1, 0}, rows[] = {0, 2, 0, 1};
   const int64_t row_offsets[] = {0, 2, 3, 4}, column_offsets[] = {0, 2, 4};
   const cape_matrix_view x = CAPE_MATRIX_VIEW(dense, 3, 2);
-  const cape_sparse_view csr = {sizeof csr, by_row, columns, row_offsets, 3, 2, CAPE_ROW_MAJOR};
-  const cape_sparse_view csc = {sizeof csc, by_column, rows, column_offsets, 3, 2, CAPE_COL_MAJOR};
+  const cape_sparse_view csr =
+      CAPE_SPARSE_VIEW(by_row, columns, row_offsets, 3, 2, CAPE_ROW_MAJOR);
+  const cape_sparse_view csc =
+      CAPE_SPARSE_VIEW(by_column, rows, column_offsets, 3, 2, CAPE_COL_MAJOR);
   cape_options* o = NULL;
   CHECK_OK(cape_options_new(&o));
   CHECK_OK(cape_options_set_i64(o, "preprocess.min_features", 1));
@@ -410,7 +413,7 @@ static void clustering(void) {
   CHECK_OK(cape_compare_labels(&ari, &nmi, a, b, 4));
   CHECK_NEAR(ari, 1, 1e-14);
   CHECK_NEAR(nmi, 1, 1e-14);
-  CHECK_OK(cape_silhouette(&width, &x, a, 4)); /* distance 0 inside, 10 outside */
+  CHECK_OK(cape_silhouette(&width, &x, a, 4, NULL)); /* distance 0 inside, 10 outside */
   CHECK_NEAR(width, 1, 1e-14);
 }
 

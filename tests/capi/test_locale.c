@@ -24,7 +24,7 @@ int main(void) {
   double out[8];
   double far[] = {1.5, 0.25}, outside[] = {1.5, 0};
   cape_matrix_view view = CAPE_MATRIX_VIEW(far, 1, 2);
-  fails_with_point(cape_lorentz_to_poincare(out, 1, 1, &view), "<p,p> is -2.1875 with p0 = 1.5");
+  fails_with_point(cape_lorentz_to_poincare(out, 1, 1, &view), "first coordinate is 1.5;");
   view.data = outside;
   fails_with_point(cape_poincare_to_lorentz(out, 1, 3, &view), "norm 1.5");
 

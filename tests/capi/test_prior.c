@@ -64,11 +64,42 @@ static void made_again(const cape_dag* dag, const int64_t* from, const int64_t* 
   }
 }
 
+/* NULL for a prior is one that says nothing, and NULL for a checkpoint keeps nothing. */
+static void null_says_nothing(void) {
+  cape_prior* nothing = NULL;
+  CHECK_OK(cape_prior_new(&nothing));
+  double expected[N_COLS * N_COLS], got[N_COLS * N_COLS];
+  const cape_prior* priors[] = {NULL, nothing};
+  for (int k = 0; k < 4; ++k) {
+    cape_dag* dag = NULL;
+    cape_result* result = NULL;
+    cape_embedding* embedding = NULL;
+    const cape_dag* of_result = NULL;
+    cape_checkpoint *first = NULL, *second = NULL;
+    if (k > 1) CHECK_OK(cape_checkpoint_new(&first));
+    if (k > 1) CHECK_OK(cape_checkpoint_new(&second));
+    CHECK_OK(cape_dag_learn_from(&dag, &view, priors[k % 2], first, options));
+    CHECK_OK(cape_dag_weights(k == 0 ? expected : got, N_COLS, N_COLS, dag));
+    if (k > 0) CHECK(memcmp(expected, got, sizeof got) == 0);
+    CHECK_OK(cape_fit_from(&result, &view, priors[k % 2], second, options));
+    CHECK_OK(cape_result_dag(&of_result, result));
+    CHECK_OK(cape_dag_weights(got, N_COLS, N_COLS, of_result));
+    CHECK(memcmp(expected, got, sizeof got) == 0);
+    CHECK_OK(cape_embedding_fit_from(&embedding, dag, NULL, options));
+    cape_embedding_free(embedding);
+    cape_result_free(result);
+    cape_dag_free(dag);
+    cape_checkpoint_free(first);
+    cape_checkpoint_free(second);
+  }
+  cape_prior_free(nothing);
+}
+
 static void bad_remains(void) {
   const double values[] = {0.5, -0.25}, infinite[] = {0.5, INFINITY};
   const int32_t rows[] = {1, 0};
   const int64_t offsets[] = {0, 1, 2}, order[] = {1, 0}, twice[] = {1, 1}, from[] = {0}, to[] = {2};
-  cape_sparse_view w = {sizeof w, values, rows, offsets, 2, 2, CAPE_COL_MAJOR};
+  cape_sparse_view w = CAPE_SPARSE_VIEW(values, rows, offsets, 2, 2, CAPE_COL_MAJOR);
   cape_sparse_view by_row = w, wide = w, bad = w;
   by_row.layout = CAPE_ROW_MAJOR;
   wide.n_rows = 3;
@@ -208,19 +239,20 @@ static void errors_are_named(void) {
   CHECK_NULL(cape_prior_tiers(NULL, one, 1), "prior");
   CHECK_NULL(cape_prior_tiers(prior, NULL, 1), "tier");
   CHECK_NULL(cape_prior_roots(NULL, one, 1), "prior");
-  CHECK_NULL(cape_prior_leaves(prior, NULL, 1), "column");
+  CHECK_NULL(cape_prior_leaves(prior, NULL, 1), "feature");
   CHECK_NULL(cape_prior_regulators(NULL, one, 1), "prior");
   CHECK_NULL(cape_prior_penalty(prior, NULL), "factor");
   CHECK_NULL(cape_prior_row_weights(prior, NULL, 1), "weight");
   CHECK_NULL(cape_prior_start(NULL, one, far, weight, 1), "prior");
   CHECK_NULL(cape_prior_start(prior, one, far, NULL, 1), "weight");
   CHECK_NULL(cape_prior_batches(NULL, one, 1), "prior");
-  CHECK_NULL(cape_prior_perturb(prior, one, NULL, 1), "column");
+  CHECK_NULL(cape_prior_perturb(prior, one, NULL, 1), "feature");
   CHECK_STATUS(cape_prior_roots(prior, one, -1), CAPE_INVALID_ARGUMENT);
   CHECK_OK(cape_prior_roots(prior, NULL, 0));
-  CHECK_NULL(cape_dag_learn_with(&dag, &view, NULL, options), "prior");
+  cape_prior* not_a_prior = (cape_prior*)options;
+  CHECK_ERROR(cape_dag_learn_with(&dag, &view, not_a_prior, options), CAPE_BAD_STATE, "prior");
   CHECK(dag == NULL);
-  CHECK_NULL(cape_fit_with(&result, &view, NULL, options), "prior");
+  CHECK_ERROR(cape_fit_with(&result, &view, not_a_prior, options), CAPE_BAD_STATE, "prior");
   CHECK(result == NULL);
 
   CHECK_OK(cape_prior_row_weights(prior, weight, 1));
@@ -240,6 +272,7 @@ int main(void) {
   options = quick_options();
   knowledge_holds();
   bad_remains();
+  null_says_nothing();
   sets_of_columns_hold();
   rows_are_known();
   errors_are_named();

@@ -49,6 +49,90 @@ static void threads_are_limited(void) {
   cape_options_free(o);
 }
 
+enum { N_NODES = 40 };
+
+/* Functions of all pairs: call number k of them with these options, which may be NULL. */
+static cape_status of_pairs(int k, double* out, const cape_options* o) {
+  static double square[N_NODES * N_NODES], weights[N_NODES * N_NODES], points[N_NODES * 3],
+      ball[N_NODES * 2], radius[N_NODES];
+  int64_t labels[N_NODES];
+  uint64_t state = 5;
+  for (int i = 0; i < N_NODES; ++i) {
+    labels[i] = i % 3;
+    radius[i] = i;
+    double norm = 0;
+    for (int j = 0; j < 2; ++j) {
+      points[(j + 1) * N_NODES + i] = noise(&state);
+      norm += points[(j + 1) * N_NODES + i] * points[(j + 1) * N_NODES + i];
+      ball[j * N_NODES + i] = 0.1 * noise(&state);
+    }
+    points[i] = sqrt(1 + norm);
+    for (int j = 0; j < N_NODES; ++j) {
+      square[j * N_NODES + i] = fabs((double)(i - j));
+      weights[j * N_NODES + i] = i < j ? 0.1 * noise(&state) : 0;
+    }
+  }
+  const cape_matrix_view s = CAPE_MATRIX_VIEW(square, N_NODES, N_NODES),
+                         w = CAPE_MATRIX_VIEW(weights, N_NODES, N_NODES),
+                         p = CAPE_MATRIX_VIEW(points, N_NODES, 3),
+                         b = CAPE_MATRIX_VIEW(ball, N_NODES, 2);
+  cape_dag *dag = NULL, *made = NULL;
+  cape_sparse_view lent = CAPE_SPARSE_VIEW(NULL, NULL, NULL, 0, 0, CAPE_COL_MAJOR);
+  cape_status status = cape_dag_from_adjacency(&dag, &w);
+  if (status != CAPE_OK) return status;
+  const int64_t n = N_NODES;
+  switch (k) {
+  case 0: status = cape_acyclicity_with(out, NULL, 0, 0, &w, "expm", o); break;
+  case 1: status = cape_pagerank_with(out, n, dag, 0.15, o); break;
+  case 2: status = cape_path_strengths_with(out, n, n, dag, o); break;
+  case 3: status = cape_lorentz_distances_with(out, n, n, &p, &p, o); break;
+  case 4: status = cape_poincare_distances_with(out, n, n, &b, &b, o); break;
+  case 5: status = cape_compare_scores(out, out + 1, &s, dag, o); break;
+  case 6:
+    status = cape_compare_embedding(out, out + 1, out + 2, out + 3, out + 4, dag, &s, radius, n, o);
+    break;
+  case 7: status = cape_silhouette(out, &p, labels, n, o); break;
+  case 8: status = cape_dag_prune(&made, dag, 0.1, o); break;
+  default: status = cape_dag_restore(&made, &lent, NULL, NULL, 0, NULL, NULL, 0, 0, o);
+  }
+  if (made != NULL && k == 8) {
+    const cape_status copied = cape_dag_adjacency(out, n, n, made);
+    status = status == CAPE_OK ? copied : status;
+  }
+  cape_dag_free(made);
+  cape_dag_free(dag);
+  return status;
+}
+
+static void functions_of_pairs_take_options(void) {
+  static double one[N_NODES * N_NODES], two[N_NODES * N_NODES];
+  cape_options* o = NULL;
+  CHECK_OK(cape_options_new(&o));
+  CHECK_OK(cape_options_set_i64(o, "run.threads", 2));
+  for (int k = 0; k < 10; ++k) {
+    memset(one, 0, sizeof one);
+    memset(two, 0, sizeof two);
+    CHECK_OK(of_pairs(k, one, NULL));
+    CHECK_OK(of_pairs(k, two, o));
+    CHECK(memcmp(one, two, sizeof one) == 0);
+    cape_options_cancel(o, 1);
+    CHECK_STATUS(of_pairs(k, two, o), CAPE_CANCELLED);
+    cape_options_cancel(o, 0);
+  }
+  /* And in the middle of the work, some 2e10 operations. */
+  const int64_t n = 1000;
+  double *a = calloc((size_t)(n * n), sizeof *a), h = 0;
+  uint64_t state = 9;
+  for (int64_t i = 0; i < n * n; ++i) a[i] = i / n == i % n ? 0 : noise(&state);
+  const cape_matrix_view view = CAPE_MATRIX_VIEW(a, n, n);
+  watch w = {.caller = pthread_self(), .cancel_at = 1};
+  CHECK_OK(cape_options_set_progress(o, on_progress, &w));
+  CHECK_STATUS(cape_acyclicity_with(&h, NULL, 0, 0, &view, "expm", o), CAPE_CANCELLED);
+  CHECK(w.n_calls == 1 && w.n_bad == 0 && w.on_other_threads == 0);
+  free(a);
+  cape_options_free(o);
+}
+
 static void callback_on_the_calling_thread(void) {
   double x[N_ROWS * N_COLS];
   fill_chain(x);
@@ -192,5 +276,6 @@ int main(void) {
   long_fit_is_cancelled(200, 800, "dag.epochs"); /* large products between the polls */
   slow_callback_lets_the_fit_end();
   four_threads();
+  functions_of_pairs_take_options(); /* after the threads were counted: they stay */
   return n_failed != 0;
 }

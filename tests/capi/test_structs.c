@@ -25,12 +25,21 @@ static void inputs(void) {
 
   view.struct_size = sizeof view + 8;
   CHECK_ERROR(cape_dag_learn(&older, &view, o), CAPE_UNSUPPORTED, "struct_size");
-  view.struct_size = 0;
-  CHECK_ERROR(cape_dag_learn(&older, &view, o), CAPE_INVALID_ARGUMENT, "struct_size");
+  const size_t cut[] = {0, 4, sizeof(size_t) + 1, sizeof view - 4, sizeof view - 1};
+  for (size_t i = 0; i < sizeof cut / sizeof *cut; ++i) {
+    view.struct_size = cut[i];
+    CHECK_ERROR(cape_dag_learn(&older, &view, o), CAPE_INVALID_ARGUMENT, "struct_size");
+  }
+  view.struct_size = sizeof view;
+  view.reserved = 1; /* what a later version may mean by it is not ignored */
+  CHECK_ERROR(cape_dag_learn(&older, &view, o), CAPE_UNSUPPORTED, "reserved");
 
   cape_table* table = NULL;
   cape_sparse_view sparse = {.struct_size = sizeof sparse + 8};
   CHECK_ERROR(cape_preprocess_sparse(&table, &sparse, o), CAPE_UNSUPPORTED, "struct_size");
+  sparse.struct_size = sizeof sparse;
+  sparse.reserved = -1;
+  CHECK_ERROR(cape_preprocess_sparse(&table, &sparse, o), CAPE_UNSUPPORTED, "reserved");
   sparse.struct_size = 0;
   CHECK_ERROR(cape_preprocess_sparse(&table, &sparse, o), CAPE_INVALID_ARGUMENT, "struct_size");
 
@@ -78,6 +87,8 @@ static int rest_is(const void* object, size_t known, size_t size, unsigned char 
     object.struct_size = sizeof object + 8;                                     \
     CHECK_ERROR(call, CAPE_UNSUPPORTED, "struct_size");                         \
     object.struct_size = 0;                                                     \
+    CHECK_ERROR(call, CAPE_INVALID_ARGUMENT, "struct_size");                    \
+    object.struct_size = SIZE_WITH(type, last_known) - 4;                       \
     CHECK_ERROR(call, CAPE_INVALID_ARGUMENT, "struct_size");                    \
     CHECK(rest_is(&object, SIZE_WITH(type, last_known), sizeof object, 0xA5));  \
   } while (0)

@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -236,6 +237,34 @@ BOOST_AUTO_TEST_CASE(areas_equal_their_definitions) {
     BOOST_TEST(areas.auroc == wins / double(yes.size() * no.size()), near);
     BOOST_TEST(areas.auprc == precision / double(yes.size()), near);
   }
+}
+
+BOOST_AUTO_TEST_CASE(areas_of_many_pairs_with_ties_equal_those_by_counting) {
+  Rng rng(2);
+  const std::int64_t nodes = 400; // more pairs than are sorted at once
+  const Digraph truth = cape::simulate_dag(nodes, {}, 5);
+  const Matrix a = truth.adjacency();
+  Matrix s(nodes, nodes);
+  std::vector<double> yes(50), no(50); // pairs of every score
+  for (std::int64_t m = 0; m < nodes; ++m)
+    for (std::int64_t n = 0; n < nodes; ++n) {
+      s(m, n) = double(rng.integer(50));
+      if (m != n) ++(a(m, n) != 0 ? yes : no)[std::size_t(s(m, n))];
+    }
+  double wins = 0, precision = 0, tp = 0, fp = 0, all_yes = 0, all_no = 0;
+  for (std::size_t v = 50; v-- > 0;) {
+    tp += yes[v];
+    fp += no[v];
+    precision += yes[v] * tp / (tp + fp);
+    wins += no[v] * (tp - yes[v] / 2);
+    all_yes += yes[v];
+    all_no += no[v];
+  }
+  const auto areas = cape::compare_scores(s, truth);
+  BOOST_TEST(areas.auroc == wins / (all_yes * all_no), near);
+  BOOST_TEST(areas.auprc == precision / all_yes, near);
+  Run stopped(1, 1, [](const cape::Progress&) { return false; }, std::chrono::milliseconds(0));
+  BOOST_CHECK_THROW(cape::compare_scores(s, truth, stopped), cape::Error);
 }
 
 BOOST_AUTO_TEST_CASE(the_truth_as_score_is_perfect_and_constant_scores_are_chance) {

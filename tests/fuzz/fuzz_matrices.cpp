@@ -126,7 +126,7 @@ void sparse_counts(Input& in, std::int64_t n, std::int64_t m, const cape_options
       }
     offsets.push_back(static_cast<std::int64_t>(indices.size()));
   }
-  cape_sparse_view view{sizeof view, values.data(), indices.data(), offsets.data(), n, m, by_row};
+  cape_sparse_view view = CAPE_SPARSE_VIEW(values.data(), indices.data(), offsets.data(), n, m, by_row);
   switch (in.in(0, 20)) {
   case 0: offsets.front() = in.integer(); break;
   case 1: offsets[offsets.size() / 2] = in.integer(); break;
@@ -148,7 +148,7 @@ void labels(Input& in, std::int64_t n, std::int64_t d) {
   const Matrix x(in, n, d);
   const std::vector<std::int64_t> a = in.indices(n, 3), b = in.indices(n, 2);
   double out[2] = {};
-  FINITE(out, cape_silhouette, out, &x.view, a.data(), n);
+  FINITE(out, cape_silhouette, out, &x.view, a.data(), n, nullptr);
   FINITE(out, cape_compare_labels, &out[0], &out[1], a.data(), b.data(), n);
 }
 
@@ -167,10 +167,10 @@ void matrix_graph(Input& in, std::int64_t m) {
   if (!CALL(cape_dag_from_adjacency, &graph, &a.view)) return;
   const Matrix score(in, m, m), distances(in, m, m);
   double out[5] = {};
-  FINITE(out, cape_compare_scores, &out[0], &out[1], &score.view, graph);
+  FINITE(out, cape_compare_scores, &out[0], &out[1], &score.view, graph, nullptr);
   const Numbers radius = in.numbers(m);
   FINITE(out, cape_compare_embedding, &out[0], &out[1], &out[2], &out[3], &out[4], graph, &distances.view,
-         radius.data(), m);
+         radius.data(), m, nullptr);
   Numbers rank(static_cast<std::size_t>(m));
   FINITE(rank, cape_pagerank, rank.data(), m, graph, in.flip() ? 0.15 : in.number());
   FINITE(gradient, cape_path_strengths, gradient.data(), m, m, graph);
