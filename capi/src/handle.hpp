@@ -103,6 +103,11 @@ struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {
   cape::Preprocessed data;
 };
 
+struct cape_scan : cape::capi::Tagged<0x7363'616e'0000'0001> {
+  explicit cape_scan(cape::FeatureScan empty) : scan(std::move(empty)) {}
+  cape::FeatureScan scan;
+};
+
 /// Without history and scaling if it was learned elsewhere, see cape_dag_restore().
 struct cape_dag : cape::capi::Tagged<0x6461'6700'0000'0001> {
   explicit cape_dag(cape::Dag fitted, bool is_learned)

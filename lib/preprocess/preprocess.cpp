@@ -6,76 +6,17 @@ module;
 #include <limits>
 #include <new>
 #include <numeric>
+#include <span>
 #include <string>
 #include <tuple>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.preprocess;
+#include "preprocess/entries.hpp"
 
 namespace cape {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// body(row, column, value) for every stored entry, columns (rows) in order; `between` runs before
-// each column (row). Whatever the layout, the entries of one column come in the order of rows and
-// those of one row in the order of columns, so that sums over either have the same bits.
-template <class F, class G>
-void for_entries(const SparseView& x, F body, G between) {
-  const bool by_column = x.layout == Layout::col_major;
-  for (std::int64_t o = 0; o < x.outer(); ++o) {
-    between();
-    for (std::int64_t e = x.offsets[o]; e < x.offsets[o + 1]; ++e) {
-      const std::int64_t inner = x.indices[e];
-      if (by_column)
-        body(inner, o, x.values[e]);
-      else
-        body(o, inner, x.values[e]);
-    }
-  }
-}
-
-// The (n-1) variances of the columns of a table with `rows` rows, of which visit(f) calls
-// f(column, value) for every entry that is not zero (and perhaps for some that are).
-template <class F>
-std::vector<double> variances(std::int64_t rows, std::int64_t cols, F visit) {
-  std::vector<double> mean(at(cols)), square(at(cols));
-  std::vector<std::int64_t> zeros(at(cols), rows);
-  visit([&](std::int64_t j, double value) {
-    mean[at(j)] += value;
-    --zeros[at(j)];
-  });
-  for (double& m : mean) m /= static_cast<double>(std::max<std::int64_t>(rows, 1));
-  visit([&](std::int64_t j, double value) {
-    square[at(j)] += (value - mean[at(j)]) * (value - mean[at(j)]);
-  });
-  for (std::int64_t j = 0; j < cols; ++j) {
-    double& v = square[at(j)];
-    v += static_cast<double>(zeros[at(j)]) * mean[at(j)] * mean[at(j)];
-    v /= static_cast<double>(std::max<std::int64_t>(rows - 1, 1));
-    if (!std::isfinite(v))
-      throw Error(Status::invalid_argument,
-                  "the variance of column " + std::to_string(j + 1) +
-                      " (counted from 1) is not finite: its values must be, and below 1e150");
-  }
-  return square;
-}
-
-std::vector<std::int64_t> largest(const std::vector<double>& values, std::int64_t n) {
-  if (n < 0 || n > std::ssize(values))
-    throw Error(Status::invalid_argument, "n is " + std::to_string(n) + "; it must lie in [0, " +
-                                              std::to_string(values.size()) +
-                                              "], the number of columns");
-  std::vector<std::int64_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::ranges::nth_element(order, order.begin() + n, [&](std::int64_t a, std::int64_t b) {
-    return std::pair(-values[at(a)], a) < std::pair(-values[at(b)], b);
-  });
-  order.resize(at(n));
-  std::ranges::sort(order);
-  return order;
-}
 
 void check_counts(const SparseView& counts, Run& run) {
   std::int64_t bad = 0, row = 0, col = 0;
@@ -134,6 +75,27 @@ void check_left(const Kept& cells, const Kept& features, const PreprocessOptions
                   " or more of these cells");
 }
 
+// The variances, which must be finite.
+std::vector<double> finite_variances(const FeatureScan& scan) {
+  std::vector<double> out;
+  for (const FeatureSummary& f : scan.summaries()) {
+    out.push_back(f.variance);
+    if (f.missing + f.infinite > 0 || !std::isfinite(f.variance))
+      throw Error(Status::invalid_argument,
+                  message("the variance of column ", out.size(),
+                          " (counted from 1) is not finite: its values must be, and below 1e150"));
+  }
+  return out;
+}
+
+template <class View>
+std::vector<std::int64_t> most_variable_columns(const View& x, std::int64_t n) {
+  check_view(x, "x");
+  FeatureScan scan(x.cols);
+  scan.add(x, {});
+  return most_variable(finite_variances(scan), n);
+}
+
 } // namespace
 
 OptionFields fields(PreprocessOptions& options) {
@@ -178,11 +140,9 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
   constexpr std::int64_t steps = 4;
   run.report({.stage = "preprocess", .step = 1, .total = steps});
 
-  std::vector<std::int64_t> detected(at(counts.rows)), found_in(at(counts.cols));
-  for_entries(
-      counts, [&](std::int64_t i, std::int64_t, double value) { detected[at(i)] += value > 0; },
-      poll);
-  const Kept cells = keep(detected, options.min_features);
+  const CellSums sums = cell_sums(counts);
+  const Kept cells = keep(sums.detected, options.min_features);
+  std::vector<std::int64_t> found_in(at(counts.cols));
   for_entries(
       counts,
       [&](std::int64_t i, std::int64_t j, double value) {
@@ -193,45 +153,40 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
   check_left(cells, features, options);
   run.report({.stage = "preprocess", .step = 2, .total = steps});
 
-  // body(cell, feature, value) for the stored entries of what is kept.
+  Preprocessed result{};
+  for (const std::int64_t i : cells.numbers) {
+    result.library_size.push_back(sums.library_size[at(i)]);
+    if (std::isinf(result.library_size.back()))
+      throw Error(Status::invalid_argument,
+                  message("the counts of cell ", i + 1,
+                          " (counted from 1) are too large: their sum overflows"));
+  }
+  std::vector<double> factor;
+  if (options.normalize) factor = cell_factors(result.library_size, {}, options.target_sum);
+  const Transform how{factor, options.log1p ? Logarithm::natural : Logarithm::none};
+  // body(cell, feature, value) for the stored entries of what is kept, transformed.
   const auto for_kept = [&](auto body) {
     for_entries(
         counts,
         [&](std::int64_t i, std::int64_t j, double value) {
           const std::int64_t cell = cells.place[at(i)], feature = features.place[at(j)];
-          if (cell >= 0 && feature >= 0) body(cell, feature, value);
+          if (cell >= 0 && feature >= 0) body(cell, feature, transformed(value, how, cell));
         },
         poll);
-  };
-  Preprocessed result{};
-  result.library_size.resize(at(cells.size()));
-  for_kept([&](std::int64_t cell, std::int64_t, double value) {
-    result.library_size[at(cell)] += value;
-  });
-  for (std::int64_t i = 0; i < cells.size(); ++i)
-    if (std::isinf(result.library_size[at(i)]))
-      throw Error(Status::invalid_argument,
-                  "the counts of cell " + std::to_string(cells.numbers[at(i)] + 1) +
-                      " (counted from 1) are too large: their sum overflows");
-  const auto transformed = [&](std::int64_t cell, double value) {
-    if (options.normalize && value > 0)
-      value = value / result.library_size[at(cell)] * options.target_sum;
-    return options.log1p ? std::log1p(value) : value;
   };
   run.report({.stage = "preprocess", .step = 3, .total = steps});
 
   if (options.n_variable > 0 && options.n_variable < features.size()) {
-    const auto visit = [&](auto f) {
-      for_kept([&](std::int64_t cell, std::int64_t feature, double value) {
-        f(feature, transformed(cell, value));
-      });
-    };
-    narrow(features, largest(variances(cells.size(), features.size(), visit), options.n_variable));
+    FeatureScan scan(features.size());
+    for_kept([&](std::int64_t, std::int64_t feature, double value) { scan.add(feature, value); });
+    scan.end_cells(cells.size());
+    narrow(features, most_variable(finite_variances(scan), options.n_variable));
   }
   result.x = Matrix(cells.size(), features.size());
   for_kept([&](std::int64_t cell, std::int64_t feature, double value) {
-    result.x(cell, feature) = transformed(cell, value);
+    result.x(cell, feature) = value;
   });
+  check_finite(result.x, "the scaled counts"); // near the end of the range rounding leads out of it
   result.cells = cells.numbers;
   result.features = features.numbers;
   run.report({.stage = "preprocess", .step = steps, .total = steps});
@@ -244,51 +199,30 @@ Preprocessed preprocess(const MatrixView& counts, const PreprocessOptions& optio
 }
 
 std::vector<std::int64_t> most_variable(const SparseView& x, std::int64_t n) {
-  check_view(x, "x");
-  const auto visit = [&](auto f) {
-    for_entries(
-        x, [&](std::int64_t, std::int64_t j, double value) { f(j, value); }, [] {});
-  };
-  return largest(variances(x.rows, x.cols, visit), n);
+  return most_variable_columns(x, n);
 }
 
 std::vector<std::int64_t> most_variable(const MatrixView& x, std::int64_t n) {
-  check_view(x, "x");
-  const auto visit = [&](auto f) {
-    for (std::int64_t j = 0; j < x.cols; ++j)
-      for (std::int64_t i = 0; i < x.rows; ++i)
-        if (x(i, j) != 0) f(j, x(i, j));
-  };
-  return largest(variances(x.rows, x.cols, visit), n);
+  return most_variable_columns(x, n);
 }
 
-ColumnMoments column_moments(const MatrixView& x) {
-  check_view(x, "x");
-  ColumnMoments moments{std::vector<double>(at(x.cols)), std::vector<double>(at(x.cols))};
-  for (std::int64_t j = 0; j < x.cols; ++j) {
-    std::int64_t n = 0;
-    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
-    for (std::int64_t i = 0; i < x.rows; ++i) {
-      if (std::isnan(x(i, j))) continue;
-      ++n;
-      sum += x(i, j);
-      low = std::min(low, x(i, j));
-      high = std::max(high, x(i, j));
-    }
-    if (n == 0) continue;
-    // A constant is its own mean; the rounded mean of many copies may be another number.
-    const double mean = low == high ? low : sum / static_cast<double>(n);
-    double square = 0;
-    for (std::int64_t i = 0; i < x.rows; ++i)
-      if (!std::isnan(x(i, j))) square += (x(i, j) - mean) * (x(i, j) - mean);
-    moments.mean[at(j)] = mean;
-    moments.sd[at(j)] = n > 1 ? std::sqrt(square / static_cast<double>(n - 1)) : 0;
-    if (!std::isfinite(mean) || !std::isfinite(moments.sd[at(j)]))
+std::vector<std::int64_t> most_variable(std::span<const double> variance, std::int64_t n) {
+  if (n < 0 || n > std::ssize(variance))
+    throw Error(Status::invalid_argument,
+                message("n is ", n, "; it must lie in [0, ", variance.size(),
+                        "], the number of features"));
+  for (std::size_t j = 0; j < variance.size(); ++j)
+    if (std::isnan(variance[j]))
       throw Error(Status::invalid_argument,
-                  "the moments of column " + std::to_string(j + 1) +
-                      " (counted from 1) of x are not finite: its values must be, and below 1e150");
-  }
-  return moments;
+                  message("variance of feature ", j + 1, " (counted from 1) is NaN"));
+  std::vector<std::int64_t> order(variance.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::ranges::nth_element(order, order.begin() + n, [&](std::int64_t a, std::int64_t b) {
+    return std::pair(-variance[at(a)], a) < std::pair(-variance[at(b)], b);
+  });
+  order.resize(at(n));
+  std::ranges::sort(order);
+  return order;
 }
 
 } // namespace cape

@@ -9,28 +9,28 @@ core_attention_memory <- function(n, heads, head_dim, batch, settings) {
     .Call(`_capeOmics_core_attention_memory`, n, heads, head_dim, batch, settings)
 }
 
-scan_new <- function(n_features) {
-    .Call(`_capeOmics_scan_new`, n_features)
+core_scan <- function(n_features, rows, groups, read, factors, logarithm) {
+    .Call(`_capeOmics_core_scan`, n_features, rows, groups, read, factors, logarithm)
 }
 
-scan_dense <- function(state, block) {
-    .Call(`_capeOmics_scan_dense`, state, block)
+core_cell_sums <- function(n, blocks, read) {
+    .Call(`_capeOmics_core_cell_sums`, n, blocks, read)
 }
 
-scan_sparse <- function(state, i, x, n_cells) {
-    .Call(`_capeOmics_scan_sparse`, state, i, x, n_cells)
+core_cell_factors <- function(sizes, own, target) {
+    .Call(`_capeOmics_core_cell_factors`, sizes, own, target)
 }
 
-scan_variance <- function(state) {
-    .Call(`_capeOmics_scan_variance`, state)
+core_transform <- function(n_features, n_cells, rows, blocks, read, factors, logarithm) {
+    .Call(`_capeOmics_core_transform`, n_features, n_cells, rows, blocks, read, factors, logarithm)
 }
 
-cell_sums_dense <- function(block) {
-    .Call(`_capeOmics_cell_sums_dense`, block)
+core_transform_stored <- function(assay, factors, logarithm) {
+    .Call(`_capeOmics_core_transform_stored`, assay, factors, logarithm)
 }
 
-cell_sums_sparse <- function(p, x) {
-    .Call(`_capeOmics_cell_sums_sparse`, p, x)
+core_largest_variances <- function(variance, n) {
+    .Call(`_capeOmics_core_largest_variances`, variance, n)
 }
 
 core_build <- function() {

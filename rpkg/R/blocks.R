@@ -63,8 +63,8 @@ standard_form <- function(x, what) {
             cape_error(what, " is ", if (is.object(x)) paste0(class(x)[1L]) else typeof(x),
                 "; it must be numeric")
         }
-        x <- unclass(x)
-        storage.mode(x) <- "double"
+        if (is.object(x)) x <- unclass(x)
+        if (!is.double(x)) storage.mode(x) <- "double" # which copies in any case
         return(x)
     }
     if (is(x, "sparseMatrix")) {
@@ -84,23 +84,22 @@ standard_form <- function(x, what) {
     x
 }
 
-# Cells of every block: all of them for a matrix in memory.
-cell_blocks <- function(x) {
-    n <- ncol(x)
+# The numbers of these cells, cut into blocks: one for a matrix in memory.
+cell_blocks <- function(x, cells = seq_len(ncol(x))) {
+    n <- length(cells)
     width <- max(1L, n)
     if (is(x, "DelayedMatrix")) {
         width <- max(1, floor(DelayedArray::getAutoBlockSize() / (8 * max(1, nrow(x)))))
     }
     lapply(seq.int(1L, length.out = ceiling(n / width)), function(b) {
-        seq.int((b - 1L) * width + 1L, min(n, b * width))
+        cells[seq.int((b - 1L) * width + 1L, min(n, b * width))]
     })
 }
 
-# Rows `rows` (NULL: all) of the cells of a block: a double matrix or a dgCMatrix without names.
-take_block <- function(x, rows, cells) {
-    whole <- length(cells) == ncol(x)
-    if (!is.null(rows) || !whole) {
-        x <- x[if (is.null(rows)) TRUE else rows, if (whole) TRUE else cells, drop = FALSE]
+# The cells of a block: a double matrix or a dgCMatrix.
+take_block <- function(x, cells) {
+    if (length(cells) < ncol(x)) {
+        x <- x[, cells, drop = FALSE]
     }
     if (is(x, "DelayedMatrix")) {
         x <- as.matrix(x)
@@ -109,56 +108,46 @@ take_block <- function(x, rows, cells) {
     x
 }
 
-# log1p of counts scaled to a common library size: the same operations on every stored value, and
-# zeros stay zeros.
-normalize_block <- function(block, factors) {
-    if (is.null(factors)) {
-        block
-    } else if (is(block, "dgCMatrix")) {
-        block@x <- log1p(block@x * rep.int(factors, diff(block@p)))
-        block
-    } else {
-        log1p(block * rep(factors, each = nrow(block)))
+# What the core needs to take an assay in blocks. Of a delayed one the rows are chosen where it is read, of
+# others where they are looked at.
+block_source <- function(x, rows = NULL) {
+    if (is(x, "DelayedMatrix") && !is.null(rows)) {
+        x <- x[rows, , drop = FALSE]
+        rows <- NULL
     }
+    list(x = x, rows = rows, read = function(cells) take_block(x, cells))
 }
 
-# Moments and oddities of every feature over all cells.
-scan_rows <- function(x, rows = NULL, factors = NULL) {
-    state <- scan_new(if (is.null(rows)) nrow(x) else length(rows))
-    for (cells in cell_blocks(x)) {
-        block <- normalize_block(take_block(x, rows, cells), factors[cells])
-        state <- if (is(block, "dgCMatrix")) {
-            scan_sparse(state, block@i, block@x, ncol(block))
-        } else {
-            scan_dense(state, block)
-        }
-    }
-    variance <- scan_variance(state)
-    state <- as.data.frame(state[, 1:6, drop = FALSE])
-    names(state) <- c("n", "min", "max", "missing", "infinite", "fractional")
-    state$variance <- variance
-    state$varies <- state$n > 1 & state$max > state$min
-    state
+# Numbers of the core: log(1 + x).
+logarithms <- c(none = 0L, natural = 1L, binary = 2L)
+
+# Moments and oddities of the features `rows` (NULL: all) over all cells, of counts after their transformation if
+# there are factors; variances within batches, if there are any.
+scan_rows <- function(x, rows = NULL, factors = NULL, batch = NULL) {
+    source <- block_source(x, rows)
+    groups <- if (is.null(batch)) list(seq_len(ncol(x))) else unname(split(seq_len(ncol(x)), as.character(batch)))
+    scan <- core_scan(nrow(source$x), source$rows, lapply(groups, cell_blocks, x = source$x), source$read, factors,
+        logarithms[[if (is.null(factors)) "none" else "natural"]])
+    scan <- as.data.frame(scan)
+    names(scan) <- c("n", "detected", "missing", "infinite", "fractional", "min", "max", "variance")
+    scan$varies <- scan$n > 1 & scan$max > scan$min
+    scan
 }
 
-library_sizes <- function(x) {
-    sums <- lapply(cell_blocks(x), function(cells) {
-        block <- take_block(x, NULL, cells)
-        if (is(block, "dgCMatrix")) cell_sums_sparse(block@p, block@x) else cell_sums_dense(block)
-    })
-    as.numeric(unlist(sums))
-}
-
-# What counts are multiplied by: the user's size factors, which count relative to their mean, or else the library
-# size, brought to `target`. Cells without counts stay 0.
-cell_factors <- function(sizes, own, target) {
-    ifelse(sizes > 0, if (is.null(own)) target / sizes else mean(own[sizes > 0]) / own, 0)
+# Library sizes and numbers of detected features of all cells.
+cell_sums <- function(x) {
+    source <- block_source(x)
+    sums <- as.data.frame(core_cell_sums(ncol(x), cell_blocks(x), source$read))
+    names(sums) <- c("size", "detected")
+    sums
 }
 
 # The chosen rows, dense and transformed.
-read_rows <- function(x, rows, factors = NULL) {
-    blocks <- lapply(cell_blocks(x), function(cells) {
-        as.matrix(normalize_block(take_block(x, rows, cells), factors[cells]))
-    })
-    if (length(blocks) == 1L) blocks[[1L]] else do.call(cbind, blocks)
+read_rows <- function(x, rows, factors = NULL, logarithm = "natural") {
+    if (!is.null(rows) && length(rows) == 0L) {
+        return(matrix(0, 0L, ncol(x)))
+    }
+    source <- block_source(x, rows)
+    core_transform(nrow(source$x), ncol(x), source$rows, cell_blocks(source$x), source$read, factors,
+        logarithms[[if (is.null(factors)) "none" else logarithm]])
 }

@@ -73,7 +73,7 @@ cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NUL
 
 # How counts are scaled: by the user's size factors, with a mean of 1, or to a common library size.
 cell_scaling <- function(x, values) {
-    sizes <- library_sizes(values)
+    sizes <- cell_sums(values)$size
     own <- own_size_factors(x, sizes)
     if (is.null(own)) {
         return(list(sizes = sizes, said = "scaled to 10,000 a cell and log-transformed.",
@@ -103,30 +103,18 @@ chosen_values <- function(values, rows, used, scaling, batch, scan = NULL) {
     }
     own <- scaling$own[used]
     factors <- if (!is.null(scaling)) {
-        cell_factors(scaling$sizes[used], own, as.numeric(registry_default("preprocess.target_sum")))
+        core_cell_factors(scaling$sizes[used], own, as.numeric(registry_default("preprocess.target_sum")))
     }
-    if (is.null(scan)) {
-        scan <- scan_rows(values, rows, factors)
+    # What varies between batches alone causes no edges, so it does not count where features are chosen either.
+    within <- if (is.null(rows) && nrow(values) > most_features && length(batch) > 0L) batch
+    if (is.null(scan) || !is.null(within)) {
+        scan <- scan_rows(values, rows, factors, within)
     }
     if (is.null(rows)) {
-        if (nrow(values) > most_features && length(batch) > 0L) {
-            scan$variance <- variance_within(values, factors, batch)
-        }
         rows <- choose_rows(scan)
     }
-    values <- read_rows(values, rows, factors)
-    list(values = if (is.null(own)) values else values / log(2), rows = rows, n_varying = sum(scan$varies))
-}
-
-# What varies between batches alone causes no edges, so it does not count here either.
-variance_within <- function(values, factors, batch) {
-    parts <- lapply(split(seq_along(batch), as.character(batch)), function(cells) {
-        part <- scan_rows(values[, cells, drop = FALSE], NULL, factors[cells])
-        degrees <- pmax(0, part$n - 1)
-        cbind(ifelse(degrees > 0, part$variance * degrees, 0), degrees)
-    })
-    total <- Reduce(`+`, parts)
-    ifelse(total[, 2L] > 0, total[, 1L] / total[, 2L], 0)
+    list(values = read_rows(values, rows, factors, if (is.null(own)) "natural" else "binary"), rows = rows,
+        n_varying = sum(scan$varies))
 }
 
 too_small <- function(features, cells) {
@@ -278,9 +266,7 @@ choose_rows <- function(scan) {
     if (nrow(scan) <= most_features) {
         return(seq_len(nrow(scan)))
     }
-    usable <- which(scan$varies)
-    take <- usable[order(-scan$variance[usable], usable)]
-    sort(utils::head(take, most_features))
+    core_largest_variances(ifelse(scan$varies, scan$variance, -1), min(sum(scan$varies), most_features))
 }
 
 say_choice <- function(n, n_varying, n_cells, param) {
@@ -308,7 +294,7 @@ size <- function(bytes) {
 check_finite <- function(scan, source, names, cells, param, at = seq_along(names)) {
     fail <- function(which_rows, n, is_bad, kind, advice) {
         first <- at[which_rows[1L]]
-        row <- as.vector(as.matrix(take_block(source$values, first, seq_len(ncol(source$values)))))
+        row <- as.vector(read_rows(source$values, first))
         cape_error(source$what, " has ", count_of(n, paste(kind, "value")), " in ",
             count_of(length(which_rows), "feature"), " (", some_of(quoted(names[which_rows])),
             "), the first in cell ", quoted(cells[which(is_bad(row))[1L]]), advice)

@@ -1,7 +1,7 @@
 #' From counts to a table for learning
 #'
 #' Drops cells with few detected features and then features detected in few cells, scales every cell to
-#' a common library size, and takes log1p. Where `x` has `sizeFactors()` and no `target.sum` is given, cells are
+#' a common library size (over all features, kept or not), and takes log1p. Where `x` has `sizeFactors()` and no `target.sum` is given, cells are
 #' divided by these (with a mean of 1) and log2(x + 1) is taken, as scuttle's `logNormCounts()` does. A sparse
 #' assay stays sparse, a delayed one delayed. [cape_fit()] does the normalisation by itself, without the filters.
 #'
@@ -49,32 +49,34 @@ cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.
             some_of(quoted(names[negative])), "); counts are not negative")
     }
 
-    cells <- which(detected(values, 2L) >= min.features)
-    rows <- which(detected(values[, cells, drop = FALSE], 1L) >= min.cells)
+    sums <- cell_sums(values)
+    cells <- which(sums$detected >= min.features)
+    rows <- which(scan_rows(values[, cells, drop = FALSE])$detected >= min.cells)
     if (length(cells) < 2L || length(rows) < 2L) {
         cape_error(count_of(length(cells), "cell"), " with at least ", min.features,
             " detected features and ", count_of(length(rows), "feature"), " detected in at least ",
             min.cells, " of them are left; 2 of each are needed. Lower min.features or min.cells")
     }
     values <- values[rows, cells, drop = FALSE]
-    sizes <- library_sizes(values)
+    sizes <- sums$size[cells]
     own <- if (missing(target.sum)) own_size_factors(x[, cells], sizes)
-    factors <- cell_factors(sizes, own, target.sum)
+    factors <- core_cell_factors(sizes, own, target.sum)
     if (!is.null(n.hvgs)) {
         check_number(n.hvgs, "n.hvgs", 2, length(rows), integer = TRUE)
-        variance <- if (is.null(batch)) scan_rows(values, NULL, factors)$variance
-            else variance_within(values, factors, batch[cells])
-        keep <- sort(utils::head(order(-variance, seq_along(rows)), n.hvgs))
+        keep <- core_largest_variances(scan_rows(values, NULL, factors, batch[cells])$variance, n.hvgs)
         values <- values[keep, , drop = FALSE]
         rows <- rows[keep]
     }
-    values <- if (is(values, "DelayedMatrix")) {
-        log1p(BiocGenerics::t(BiocGenerics::t(values) * factors))
+    logarithm <- if (is.null(own)) "natural" else "binary"
+    if (is(values, "DelayedMatrix")) { # the same operations, when they are asked for
+        values <- log1p(BiocGenerics::t(BiocGenerics::t(values) * factors))
+        if (logarithm == "binary") values <- values / log(2)
+    } else if (is(values, "dgCMatrix")) {
+        values@x <- core_transform_stored(values, factors, logarithms[[logarithm]])
     } else {
-        normalize_block(values, factors)
-    }
-    if (!is.null(own)) {
-        values <- values / log(2)
+        dense <- read_rows(values, NULL, factors, logarithm)
+        dimnames(dense) <- dimnames(values)
+        values <- dense
     }
     if (!experiment) {
         return(values)
@@ -82,13 +84,4 @@ cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.
     x <- x[rows, cells]
     SummarizedExperiment::assay(x, name, withDimnames = FALSE) <- values
     x
-}
-
-# How many values above 0 each row (1) or column (2) has.
-detected <- function(x, margin) {
-    blocks <- lapply(cell_blocks(x), function(cells) {
-        positive <- take_block(x, NULL, cells) > 0
-        if (margin == 1L) Matrix::rowSums(positive) else Matrix::colSums(positive)
-    })
-    as.numeric(if (margin == 1L) Reduce(`+`, blocks, 0) else unlist(blocks))
 }

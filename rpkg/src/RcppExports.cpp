@@ -44,68 +44,81 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// scan_new
-arma::mat scan_new(int n_features);
-RcppExport SEXP _capeOmics_scan_new(SEXP n_featuresSEXP) {
+// core_scan
+Rcpp::NumericMatrix core_scan(double n_features, const Rcpp::Nullable<Rcpp::IntegerVector>& rows, const Rcpp::List& groups, const Rcpp::Function& read, const Rcpp::Nullable<Rcpp::NumericVector>& factors, int logarithm);
+RcppExport SEXP _capeOmics_core_scan(SEXP n_featuresSEXP, SEXP rowsSEXP, SEXP groupsSEXP, SEXP readSEXP, SEXP factorsSEXP, SEXP logarithmSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< double >::type n_features(n_featuresSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::IntegerVector>& >::type rows(rowsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::List& >::type groups(groupsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Function& >::type read(readSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::NumericVector>& >::type factors(factorsSEXP);
+    Rcpp::traits::input_parameter< int >::type logarithm(logarithmSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_scan(n_features, rows, groups, read, factors, logarithm));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_cell_sums
+Rcpp::NumericMatrix core_cell_sums(int n, const Rcpp::List& blocks, const Rcpp::Function& read);
+RcppExport SEXP _capeOmics_core_cell_sums(SEXP nSEXP, SEXP blocksSEXP, SEXP readSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< int >::type n(nSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::List& >::type blocks(blocksSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Function& >::type read(readSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_cell_sums(n, blocks, read));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_cell_factors
+Rcpp::NumericVector core_cell_factors(const Rcpp::NumericVector& sizes, const Rcpp::Nullable<Rcpp::NumericVector>& own, double target);
+RcppExport SEXP _capeOmics_core_cell_factors(SEXP sizesSEXP, SEXP ownSEXP, SEXP targetSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type sizes(sizesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::NumericVector>& >::type own(ownSEXP);
+    Rcpp::traits::input_parameter< double >::type target(targetSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_cell_factors(sizes, own, target));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_transform
+Rcpp::NumericMatrix core_transform(int n_features, int n_cells, const Rcpp::Nullable<Rcpp::IntegerVector>& rows, const Rcpp::List& blocks, const Rcpp::Function& read, const Rcpp::Nullable<Rcpp::NumericVector>& factors, int logarithm);
+RcppExport SEXP _capeOmics_core_transform(SEXP n_featuresSEXP, SEXP n_cellsSEXP, SEXP rowsSEXP, SEXP blocksSEXP, SEXP readSEXP, SEXP factorsSEXP, SEXP logarithmSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< int >::type n_features(n_featuresSEXP);
-    rcpp_result_gen = Rcpp::wrap(scan_new(n_features));
+    Rcpp::traits::input_parameter< int >::type n_cells(n_cellsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::IntegerVector>& >::type rows(rowsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::List& >::type blocks(blocksSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Function& >::type read(readSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::NumericVector>& >::type factors(factorsSEXP);
+    Rcpp::traits::input_parameter< int >::type logarithm(logarithmSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_transform(n_features, n_cells, rows, blocks, read, factors, logarithm));
     return rcpp_result_gen;
 END_RCPP
 }
-// scan_dense
-arma::mat scan_dense(arma::mat state, const arma::mat& block);
-RcppExport SEXP _capeOmics_scan_dense(SEXP stateSEXP, SEXP blockSEXP) {
+// core_transform_stored
+Rcpp::NumericVector core_transform_stored(const Rcpp::S4& assay, const Rcpp::NumericVector& factors, int logarithm);
+RcppExport SEXP _capeOmics_core_transform_stored(SEXP assaySEXP, SEXP factorsSEXP, SEXP logarithmSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< arma::mat >::type state(stateSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type block(blockSEXP);
-    rcpp_result_gen = Rcpp::wrap(scan_dense(state, block));
+    Rcpp::traits::input_parameter< const Rcpp::S4& >::type assay(assaySEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type factors(factorsSEXP);
+    Rcpp::traits::input_parameter< int >::type logarithm(logarithmSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_transform_stored(assay, factors, logarithm));
     return rcpp_result_gen;
 END_RCPP
 }
-// scan_sparse
-arma::mat scan_sparse(arma::mat state, const Rcpp::IntegerVector& i, const Rcpp::NumericVector& x, double n_cells);
-RcppExport SEXP _capeOmics_scan_sparse(SEXP stateSEXP, SEXP iSEXP, SEXP xSEXP, SEXP n_cellsSEXP) {
+// core_largest_variances
+Rcpp::IntegerVector core_largest_variances(const Rcpp::NumericVector& variance, int n);
+RcppExport SEXP _capeOmics_core_largest_variances(SEXP varianceSEXP, SEXP nSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< arma::mat >::type state(stateSEXP);
-    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type i(iSEXP);
-    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type x(xSEXP);
-    Rcpp::traits::input_parameter< double >::type n_cells(n_cellsSEXP);
-    rcpp_result_gen = Rcpp::wrap(scan_sparse(state, i, x, n_cells));
-    return rcpp_result_gen;
-END_RCPP
-}
-// scan_variance
-Rcpp::NumericVector scan_variance(const arma::mat& state);
-RcppExport SEXP _capeOmics_scan_variance(SEXP stateSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< const arma::mat& >::type state(stateSEXP);
-    rcpp_result_gen = Rcpp::wrap(scan_variance(state));
-    return rcpp_result_gen;
-END_RCPP
-}
-// cell_sums_dense
-Rcpp::NumericVector cell_sums_dense(const arma::mat& block);
-RcppExport SEXP _capeOmics_cell_sums_dense(SEXP blockSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< const arma::mat& >::type block(blockSEXP);
-    rcpp_result_gen = Rcpp::wrap(cell_sums_dense(block));
-    return rcpp_result_gen;
-END_RCPP
-}
-// cell_sums_sparse
-Rcpp::NumericVector cell_sums_sparse(const Rcpp::IntegerVector& p, const Rcpp::NumericVector& x);
-RcppExport SEXP _capeOmics_cell_sums_sparse(SEXP pSEXP, SEXP xSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type p(pSEXP);
-    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type x(xSEXP);
-    rcpp_result_gen = Rcpp::wrap(cell_sums_sparse(p, x));
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type variance(varianceSEXP);
+    Rcpp::traits::input_parameter< int >::type n(nSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_largest_variances(variance, n));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -459,12 +472,12 @@ END_RCPP
 static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_attend", (DL_FUNC) &_capeOmics_core_attend, 10},
     {"_capeOmics_core_attention_memory", (DL_FUNC) &_capeOmics_core_attention_memory, 5},
-    {"_capeOmics_scan_new", (DL_FUNC) &_capeOmics_scan_new, 1},
-    {"_capeOmics_scan_dense", (DL_FUNC) &_capeOmics_scan_dense, 2},
-    {"_capeOmics_scan_sparse", (DL_FUNC) &_capeOmics_scan_sparse, 4},
-    {"_capeOmics_scan_variance", (DL_FUNC) &_capeOmics_scan_variance, 1},
-    {"_capeOmics_cell_sums_dense", (DL_FUNC) &_capeOmics_cell_sums_dense, 1},
-    {"_capeOmics_cell_sums_sparse", (DL_FUNC) &_capeOmics_cell_sums_sparse, 2},
+    {"_capeOmics_core_scan", (DL_FUNC) &_capeOmics_core_scan, 6},
+    {"_capeOmics_core_cell_sums", (DL_FUNC) &_capeOmics_core_cell_sums, 3},
+    {"_capeOmics_core_cell_factors", (DL_FUNC) &_capeOmics_core_cell_factors, 3},
+    {"_capeOmics_core_transform", (DL_FUNC) &_capeOmics_core_transform, 7},
+    {"_capeOmics_core_transform_stored", (DL_FUNC) &_capeOmics_core_transform_stored, 3},
+    {"_capeOmics_core_largest_variances", (DL_FUNC) &_capeOmics_core_largest_variances, 2},
     {"_capeOmics_core_build", (DL_FUNC) &_capeOmics_core_build, 0},
     {"_capeOmics_core_self_test", (DL_FUNC) &_capeOmics_core_self_test, 0},
     {"_capeOmics_core_blas_rate", (DL_FUNC) &_capeOmics_core_blas_rate, 1},

@@ -1,148 +1,178 @@
-// One pass over blocks of cells of an assay (features x cells). Sums run over the cells in order and
-// a zero changes none of them, so dense, sparse and block-wise passes give the same bits. Sums and
-// sums of squares carry their rounding errors along (106 bits), so that the variance of values far
-// from 0 survives their difference.
+// Assays (features x cells) in blocks of cells, as R reads them, to the core, which knows what library
+// sizes, transformations and variances are.
 #include "glue.hpp"
 
-#include <cmath>
-#include <limits>
+using namespace capeomics;
 
 namespace {
 
-// Columns of the state of a pass, one row a feature.
-enum {
-  count,
-  smallest,
-  largest,
-  missing,
-  infinite,
-  fractional,
-  sum,
-  sum_error,
-  squares,
-  squares_error,
-  n_columns
+// A dgCMatrix of features x cells as the core's cells x features: the same memory, read by row.
+cape_sparse_view by_cell(const SparseColumns &assay) {
+  cape_sparse_view v = assay.view();
+  std::swap(v.n_rows, v.n_cols);
+  v.layout = CAPE_ROW_MAJOR;
+  return v;
+}
+
+// A block, a double matrix or a dgCMatrix, likewise.
+class Block {
+public:
+  explicit Block(const Rcpp::RObject &x) : is_sparse_(x.isS4()) {
+    if (is_sparse_) {
+      columns_ = std::make_unique<SparseColumns>(Rcpp::S4(x));
+      sparse_ = by_cell(*columns_);
+    } else {
+      values_ = Rcpp::NumericMatrix(x);
+      dense_ = CAPE_ROW_MATRIX_VIEW(values_.begin(), values_.ncol(), values_.nrow());
+    }
+  }
+  int64_t n_cells() const { return is_sparse_ ? sparse_.n_rows : dense_.n_rows; }
+  // for_dense or for_sparse, with the view of the block.
+  template <class Dense, class Sparse>
+  cape_status give(Dense for_dense, Sparse for_sparse) const {
+    return is_sparse_ ? for_sparse(&sparse_) : for_dense(&dense_);
+  }
+
+private:
+  bool is_sparse_;
+  std::unique_ptr<SparseColumns> columns_;
+  Rcpp::NumericMatrix values_;
+  cape_matrix_view dense_{};
+  cape_sparse_view sparse_{};
 };
 
-// A number as the sum of two doubles, the second a rounding error of the first.
-struct Pair {
-  double high, low;
+// Feature numbers from 0; none for NULL, which stands for all.
+std::vector<int64_t> numbers(const Rcpp::Nullable<Rcpp::IntegerVector> &rows) {
+  return rows.isNull() ? std::vector<int64_t>() : zero_based(Rcpp::IntegerVector(rows.get()));
+}
+const int64_t *or_null(const std::vector<int64_t> &numbers) {
+  return numbers.empty() ? nullptr : numbers.data();
+}
+
+// The factors of some cells of an assay; none for NULL.
+class Factors {
+public:
+  explicit Factors(const Rcpp::Nullable<Rcpp::NumericVector> &all) {
+    if (all.isNotNull())
+      all_ = Rcpp::NumericVector(all.get());
+  }
+  const double *of(const Rcpp::IntegerVector &cells) {
+    some_.clear();
+    if (all_.size() == 0)
+      return nullptr;
+    for (const int cell : cells)
+      some_.push_back(all_[cell - 1]);
+    return some_.data();
+  }
+
+private:
+  Rcpp::NumericVector all_;
+  std::vector<double> some_;
 };
-
-Pair two_sum(double a, double b) {
-  const double s = a + b, t = s - a;
-  return {s, (a - (s - t)) + (b - t)};
-}
-
-Pair product(double a, double b) {
-  const double p = a * b;
-  return {p, std::fma(a, b, -p)};
-}
-
-Pair plus(Pair a, Pair b) {
-  const Pair high = two_sum(a.high, b.high), low = two_sum(a.low, b.low);
-  const Pair first = two_sum(high.high, high.low + low.high);
-  return two_sum(first.high, first.low + low.low);
-}
-
-void add_to(arma::mat &state, arma::uword feature, int column, Pair value) {
-  const Pair total = plus({state(feature, column), state(feature, column + 1)}, value);
-  state(feature, column) = total.high;
-  state(feature, column + 1) = total.low;
-}
-
-void add(arma::mat &state, arma::uword feature, double value) {
-  if (std::isnan(value)) {
-    state(feature, missing) += 1;
-    return;
-  }
-  if (std::isinf(value)) {
-    state(feature, infinite) += 1;
-    return;
-  }
-  state(feature, count) += 1;
-  add_to(state, feature, sum, {value, 0});
-  add_to(state, feature, squares, product(value, value));
-  state(feature, smallest) = std::min(state(feature, smallest), value);
-  state(feature, largest) = std::max(state(feature, largest), value);
-  if (value != std::floor(value))
-    state(feature, fractional) += 1;
-}
 
 } // namespace
 
+// The rows of cape_scan_summary(), of `rows` (NULL: all) of an assay with that many features, whose cells
+// come in groups of blocks: read() gives a block from the numbers of its cells.
 // [[Rcpp::export(rng = false)]]
-arma::mat scan_new(int n_features) {
-  arma::mat state(n_features, n_columns, arma::fill::zeros);
-  state.col(smallest).fill(std::numeric_limits<double>::infinity());
-  state.col(largest).fill(-std::numeric_limits<double>::infinity());
-  return state;
-}
-
-// [[Rcpp::export(rng = false)]]
-arma::mat scan_dense(arma::mat state, const arma::mat &block) {
-  for (arma::uword j = 0; j < block.n_cols; ++j)
-    for (arma::uword i = 0; i < block.n_rows; ++i)
-      add(state, i, block(i, j));
-  return state;
-}
-
-// i, x: the slots of a dgCMatrix with n_cells columns.
-// [[Rcpp::export(rng = false)]]
-arma::mat scan_sparse(arma::mat state, const Rcpp::IntegerVector &i, const Rcpp::NumericVector &x,
-                      double n_cells) {
-  std::vector<double> stored(state.n_rows);
-  for (R_xlen_t e = 0; e < i.size(); ++e) {
-    add(state, i[e], x[e]);
-    stored[i[e]] += 1;
-  }
-  for (arma::uword f = 0; f < state.n_rows; ++f)
-    if (const double zeros = n_cells - stored[f]; zeros > 0) {
-      state(f, count) += zeros;
-      state(f, smallest) = std::min(state(f, smallest), 0.0);
-      state(f, largest) = std::max(state(f, largest), 0.0);
+Rcpp::NumericMatrix core_scan(double n_features, const Rcpp::Nullable<Rcpp::IntegerVector> &rows,
+                              const Rcpp::List &groups, const Rcpp::Function &read,
+                              const Rcpp::Nullable<Rcpp::NumericVector> &factors, int logarithm) {
+  const std::vector<int64_t> features = numbers(rows);
+  Factors factor(factors);
+  Scan scan;
+  check(cape_scan_new(scan.out(), static_cast<int64_t>(n_features), or_null(features),
+                      static_cast<int64_t>(features.size())));
+  for (R_xlen_t g = 0; g < groups.size(); ++g) {
+    const Rcpp::List blocks(groups[g]);
+    for (R_xlen_t b = 0; b < blocks.size(); ++b) {
+      const Rcpp::IntegerVector cells(blocks[b]);
+      const double *f = factor.of(cells);
+      check(Block(read(cells))
+                .give([&](auto *x) { return cape_scan_add(scan.get(), x, f, logarithm); },
+                      [&](auto *x) { return cape_scan_add_sparse(scan.get(), x, f, logarithm); }));
     }
-  return state;
+    check(cape_scan_end_group(scan.get()));
+  }
+  const int n = features.empty() ? static_cast<int>(n_features) : static_cast<int>(features.size());
+  Rcpp::NumericMatrix out(n, 8);
+  check(cape_scan_summary(out.begin(), n, 8, scan.get()));
+  return out;
 }
 
-// The variances: (n Q - S^2) / (n (n - 1)), where S is the sum of the values and Q that of their squares.
+// Library size and detected features of n cells.
 // [[Rcpp::export(rng = false)]]
-Rcpp::NumericVector scan_variance(const arma::mat &state) {
-  Rcpp::NumericVector out(state.n_rows);
-  for (arma::uword f = 0; f < state.n_rows; ++f) {
-    const double n = state(f, count);
-    if (n < 2 || !(state(f, largest) > state(f, smallest)))
-      continue;
-    const double high = state(f, sum), low = state(f, sum_error);
-    Pair nq = product(n, state(f, squares));
-    nq = plus(nq, {n * state(f, squares_error), 0});
-    const Pair s2 = plus(product(high, high), {2 * high * low, 0});
-    const double difference = plus(nq, {-s2.high, -s2.low}).high;
-    // Squares that no double holds are the largest variance there is.
-    out[f] = std::isfinite(difference) ? std::max(0.0, difference / n / (n - 1))
-                                       : std::numeric_limits<double>::infinity();
+Rcpp::NumericMatrix core_cell_sums(int n, const Rcpp::List &blocks, const Rcpp::Function &read) {
+  Rcpp::NumericMatrix out(n, 2);
+  R_xlen_t at = 0;
+  for (R_xlen_t b = 0; b < blocks.size(); ++b) {
+    const Block block(read(Rcpp::IntegerVector(blocks[b])));
+    const int64_t cells = block.n_cells();
+    std::vector<int64_t> detected(static_cast<std::size_t>(cells));
+    double *sizes = out.begin() + at;
+    check(block.give(
+        [&](auto *x) { return cape_cell_sums(sizes, detected.data(), cells, x); },
+        [&](auto *x) { return cape_cell_sums_sparse(sizes, detected.data(), cells, x); }));
+    std::copy(detected.begin(), detected.end(), sizes + n);
+    at += cells;
   }
   return out;
 }
 
-// Sums of the cells, NaN left out, in the order of the features.
 // [[Rcpp::export(rng = false)]]
-Rcpp::NumericVector cell_sums_dense(const arma::mat &block) {
-  Rcpp::NumericVector out(block.n_cols);
-  for (arma::uword j = 0; j < block.n_cols; ++j)
-    for (arma::uword i = 0; i < block.n_rows; ++i)
-      if (!std::isnan(block(i, j)))
-        out[j] += block(i, j);
+Rcpp::NumericVector core_cell_factors(const Rcpp::NumericVector &sizes,
+                                      const Rcpp::Nullable<Rcpp::NumericVector> &own,
+                                      double target) {
+  Rcpp::NumericVector out(sizes.size());
+  const Rcpp::NumericVector given =
+      own.isNull() ? Rcpp::NumericVector() : Rcpp::NumericVector(own.get());
+  check(cape_cell_factors(out.begin(), out.size(), sizes.begin(),
+                          own.isNull() ? nullptr : given.begin(), target));
   return out;
 }
 
-// p, x: the slots of a dgCMatrix.
+// `rows` (NULL: all) of an assay with that many features and cells, dense: features x cells.
 // [[Rcpp::export(rng = false)]]
-Rcpp::NumericVector cell_sums_sparse(const Rcpp::IntegerVector &p, const Rcpp::NumericVector &x) {
-  Rcpp::NumericVector out(p.size() - 1);
-  for (R_xlen_t j = 0; j < out.size(); ++j)
-    for (int e = p[j]; e < p[j + 1]; ++e)
-      if (!std::isnan(x[e]))
-        out[j] += x[e];
+Rcpp::NumericMatrix core_transform(int n_features, int n_cells,
+                                   const Rcpp::Nullable<Rcpp::IntegerVector> &rows,
+                                   const Rcpp::List &blocks, const Rcpp::Function &read,
+                                   const Rcpp::Nullable<Rcpp::NumericVector> &factors,
+                                   int logarithm) {
+  const std::vector<int64_t> features = numbers(rows);
+  Factors factor(factors);
+  const int n = features.empty() ? n_features : static_cast<int>(features.size());
+  Rcpp::NumericMatrix out = Rcpp::no_init(n, n_cells);
+  double *to = out.begin();
+  for (R_xlen_t b = 0; b < blocks.size(); ++b) {
+    const Rcpp::IntegerVector cells(blocks[b]);
+    const double *f = factor.of(cells);
+    check(Block(read(cells)).give(
+        [&](auto *x) {
+          return cape_transform_by_row(to, cells.size(), n, x, f, logarithm, or_null(features));
+        },
+        [&](auto *x) {
+          return cape_transform_by_row_sparse(to, cells.size(), n, x, f, logarithm,
+                                              or_null(features));
+        }));
+    to += static_cast<R_xlen_t>(n) * cells.size();
+  }
   return out;
+}
+
+// The slot x of a dgCMatrix (features x cells) after the transformation.
+// [[Rcpp::export(rng = false)]]
+Rcpp::NumericVector core_transform_stored(const Rcpp::S4 &assay, const Rcpp::NumericVector &factors,
+                                          int logarithm) {
+  const SparseColumns columns(assay);
+  const cape_sparse_view cells = by_cell(columns);
+  Rcpp::NumericVector out = Rcpp::no_init(static_cast<int>(cells.offsets[cells.n_rows]));
+  check(cape_transform_stored(out.begin(), out.size(), &cells, factors.begin(), logarithm));
+  return out;
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::IntegerVector core_largest_variances(const Rcpp::NumericVector &variance, int n) {
+  std::vector<int64_t> out(static_cast<std::size_t>(n));
+  check(cape_largest_variances(out.data(), n, variance.begin(), variance.size()));
+  return one_based(out);
 }

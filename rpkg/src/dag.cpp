@@ -26,13 +26,6 @@ Rcpp::S4 sparse(Lend lend, const cape_dag *dag) {
   return out;
 }
 
-std::vector<int64_t> zero_based(const Rcpp::IntegerVector &numbers) {
-  std::vector<int64_t> out;
-  for (const int number : numbers)
-    out.push_back(int64_t{number} - 1);
-  return out;
-}
-
 Rcpp::NumericVector to_vector(const cape_threshold_suggestion &s) {
   using Rcpp::_;
   return Rcpp::NumericVector::create(

@@ -50,16 +50,18 @@ int Options::on_progress(const cape_progress *p, void *self) {
   return 0;
 }
 
+std::vector<int64_t> zero_based(const Rcpp::IntegerVector &numbers) {
+  std::vector<int64_t> out;
+  out.reserve(static_cast<std::size_t>(numbers.size()));
+  for (const int number : numbers)
+    out.push_back(int64_t{number} - 1);
+  return out;
+}
+
 void make_graph(Dag &out, int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
                 const Rcpp::NumericVector &weight) {
-  const std::size_t n_edges = static_cast<std::size_t>(weight.size());
-  std::vector<int64_t> a(n_edges), b(n_edges);
-  for (std::size_t e = 0; e < n_edges; ++e) {
-    a[e] = from[e] - 1;
-    b[e] = to[e] - 1;
-  }
-  check(cape_dag_from_edges(out.out(), n, a.data(), b.data(), weight.begin(),
-                            static_cast<int64_t>(n_edges)));
+  const std::vector<int64_t> a = zero_based(from), b = zero_based(to);
+  check(cape_dag_from_edges(out.out(), n, a.data(), b.data(), weight.begin(), weight.size()));
 }
 
 Checkpoint::Checkpoint(const Rcpp::Nullable<Rcpp::Environment> &store, Options &options) {

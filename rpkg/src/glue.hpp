@@ -8,6 +8,7 @@
 #include <cape/cape.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,7 @@ using Dag = Handle<cape_dag, cape_dag_free>;
 using Embedding = Handle<cape_embedding, cape_embedding_free>;
 using Result = Handle<cape_result, cape_result_free>;
 using Prior = Handle<cape_prior, cape_prior_free>;
+using Scan = Handle<cape_scan, cape_scan_free>;
 
 class Checkpoint;
 
@@ -118,6 +120,8 @@ private:
 // Everything that a handle knows, as plain R data.
 Rcpp::List dag_to_list(const cape_dag *dag);
 Rcpp::List embedding_to_list(const cape_embedding *embedding);
+
+std::vector<int64_t> zero_based(const Rcpp::IntegerVector &numbers);
 
 inline Rcpp::IntegerVector one_based(const std::vector<int64_t> &numbers) {
   Rcpp::IntegerVector out(numbers.size());

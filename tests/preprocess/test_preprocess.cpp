@@ -6,7 +6,9 @@
 #include <initializer_list>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 import cape;
@@ -94,8 +96,8 @@ cape::Preprocessed reference(const Matrix& counts, const PreprocessOptions& o) {
   }
   Matrix x(std::ssize(r.cells), std::ssize(r.features));
   for (std::int64_t i = 0; i < x.rows(); ++i) {
-    double sum = 0;
-    for (const std::int64_t j : r.features) sum += counts(r.cells[at(i)], j);
+    double sum = 0; // over all features, kept or not
+    for (std::int64_t j = 0; j < counts.cols(); ++j) sum += counts(r.cells[at(i)], j);
     r.library_size.push_back(sum);
     for (std::int64_t j = 0; j < x.cols(); ++j) {
       double value = counts(r.cells[at(i)], r.features[at(j)]);
@@ -164,7 +166,7 @@ BOOST_AUTO_TEST_CASE(cells_are_filtered_before_features) {
   BOOST_TEST((r.cells == std::vector<std::int64_t>{0, 1, 3}));
   BOOST_TEST((r.features == std::vector<std::int64_t>{1, 2}));
   BOOST_TEST((r.x == matrix({{2, 1}, {1, 5}, {6, 7}})));
-  BOOST_TEST((r.library_size == std::vector<double>{3, 6, 13}));
+  BOOST_TEST((r.library_size == std::vector<double>{3, 9, 13}));
 }
 
 BOOST_AUTO_TEST_CASE(every_form_of_the_counts_agrees_with_the_dense_definition) {
@@ -314,36 +316,177 @@ BOOST_AUTO_TEST_CASE(most_variable_columns_and_their_ties) {
   BOOST_TEST(has(refusal(matrix({{1, nan_value}, {2, 3}}), 1), {"column 2"}));
 }
 
-BOOST_AUTO_TEST_CASE(moments_by_hand_and_against_the_definition) {
-  const auto hand = cape::column_moments(matrix({{1, 0.1, nan_value, nan_value, 4},
-                                                 {2, 0.1, 7, nan_value, nan_value},
-                                                 {6, 0.1, nan_value, nan_value, 8}}));
-  // Column 1: mean 3, deviations -2, -1, 3: sum of squares 14, sd sqrt(7). Column 5: 4 and 8.
-  const std::vector<double> mean{3, 0.1, 7, 0, 6}, sd{std::sqrt(7.0), 0, 0, 0, std::sqrt(8.0)};
-  BOOST_TEST(hand.mean == mean, boost::test_tools::per_element());
-  BOOST_TEST(hand.sd == sd, boost::test_tools::per_element());
+// ------------------------------------------------------------------------------ blocks of cells
 
+namespace {
+
+using cape::FeatureScan;
+using cape::FeatureSummary;
+using cape::Logarithm;
+using cape::Transform;
+
+// These rows of a matrix.
+Matrix rows_of(const Matrix& m, std::int64_t first, std::int64_t count) {
+  Matrix out(count, m.cols());
+  for (std::int64_t j = 0; j < m.cols(); ++j)
+    for (std::int64_t i = 0; i < count; ++i) out(i, j) = m(first + i, j);
+  return out;
+}
+
+std::vector<FeatureSummary> scanned(const Matrix& m, std::int64_t width, int form,
+                                    const std::vector<double>& factor = {},
+                                    Logarithm logarithm = Logarithm::none) {
+  FeatureScan scan(m.cols());
+  for (std::int64_t first = 0; first < m.rows(); first += width) {
+    const std::int64_t count = std::min(width, m.rows() - first);
+    const Matrix block = rows_of(m, first, count);
+    Transform how{.logarithm = logarithm};
+    if (!factor.empty()) how.factor = std::span(factor).subspan(at(first), at(count));
+    if (form == 0) scan.add(block.view(), how);
+    if (form == 1) scan.add(sparse(block, Layout::row_major).view(), how);
+    if (form == 2) scan.add(sparse(block, Layout::col_major, true).view(), how);
+    if (form == 3) { // the same by rows
+      std::vector<double> by_row(at(block.size()));
+      for (std::int64_t i = 0; i < count; ++i)
+        for (std::int64_t j = 0; j < m.cols(); ++j) by_row[at(i * m.cols() + j)] = block(i, j);
+      scan.add(cape::MatrixView{by_row.data(), count, m.cols(), m.cols(), Layout::row_major}, how);
+    }
+  }
+  return scan.summaries();
+}
+
+bool same(const FeatureSummary& a, const FeatureSummary& b) {
+  return a.count == b.count && a.detected == b.detected && a.missing == b.missing &&
+         a.infinite == b.infinite && a.fractional == b.fractional && a.smallest == b.smallest &&
+         a.largest == b.largest && a.variance == b.variance;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(summaries_by_hand) {
+  const auto all = scanned(matrix({{1, 0.1, nan_value, nan_value, 4, -1},
+                                   {2, 0.1, 7, nan_value, infinity, 0},
+                                   {6, 0.1, nan_value, nan_value, 8, 0}}),
+                           3, 0);
+  // Column 0: mean 3, deviations -2, -1, 3: sum of squares 14. Column 4: 4 and 8. Column 5: mean -1/3.
+  const FeatureSummary expected[] = {
+      {.count = 3, .detected = 3, .smallest = 1, .largest = 6, .variance = 7},
+      {.count = 3, .detected = 3, .fractional = 3, .smallest = 0.1, .largest = 0.1},
+      {.count = 1, .detected = 1, .missing = 2, .smallest = 7, .largest = 7},
+      {.missing = 3},
+      {.count = 2, .detected = 2, .infinite = 1, .smallest = 4, .largest = 8, .variance = 8},
+      {.count = 3, .smallest = -1, .variance = 1.0 / 3}};
+  for (std::size_t j = 0; j < 6; ++j) BOOST_TEST(same(all[j], expected[j]), j);
+}
+
+BOOST_AUTO_TEST_CASE(variances_do_not_cancel_and_do_not_depend_on_the_blocks) {
   cape::Rng rng(43);
-  Matrix m(500, 3);
-  for (std::int64_t i = 0; i < m.size(); ++i) m.data()[i] = 1e6 + rng.normal();
-  const auto moments = cape::column_moments(m);
-  for (std::int64_t j = 0; j < 3; ++j)
-    BOOST_TEST(std::fabs(moments.sd[at(j)] / std::sqrt(variance(column(m, j))) - 1) < 1e-12);
+  for (const double offset : {0.0, 1.0, -1e6, 1e9, 1e12}) {
+    Matrix m(211, 4);
+    for (std::int64_t i = 0; i < m.size(); ++i)
+      m.data()[i] = i % 7 == 3 && offset == 0 ? 0 : offset + rng.normal();
+    const auto whole = scanned(m, 211, 0);
+    for (std::int64_t j = 0; j < 4; ++j)
+      BOOST_TEST(std::fabs(whole[at(j)].variance / variance(column(m, j)) - 1) < 1e-12 + 1e-30 * offset * offset,
+                 offset);
+    for (const std::int64_t width : {1, 2, 50, 211})
+      for (int form = 0; form < 4; ++form) {
+        const auto parts = scanned(m, width, form);
+        for (std::size_t j = 0; j < 4; ++j) BOOST_TEST(same(parts[j], whole[j]));
+      }
+  }
+  const auto constant = scanned(matrix({{1e8 + 0.1}, {1e8 + 0.1}, {1e8 + 0.1}}), 3, 0);
+  BOOST_TEST(constant[0].variance == 0);
+  BOOST_TEST(scanned(matrix({{1e200}, {-1e200}}), 1, 0)[0].variance == infinity);
 }
 
-BOOST_AUTO_TEST_CASE(a_constant_column_has_sd_exactly_zero) {
-  Matrix m(777, 1);
-  for (std::int64_t i = 0; i < 777; ++i) m(i, 0) = 0.1;
-  const auto moments = cape::column_moments(m);
-  BOOST_TEST(moments.mean[0] == 0.1);
-  BOOST_TEST(moments.sd[0] == 0.0);
+BOOST_AUTO_TEST_CASE(variances_within_groups_are_pooled) {
+  const Matrix m = matrix({{1, 5}, {3, 5}, {101, 9}, {102, 9}, {106, 9}, {50, 7}});
+  FeatureScan scan(2);
+  for (const auto& [first, count] : {std::pair{0, 2}, {2, 3}, {5, 1}}) {
+    scan.add(rows_of(m, first, count), {});
+    scan.end_group();
+  }
+  const auto found = scan.summaries();
+  BOOST_TEST(found[0].variance == (2.0 + 14.0) / (1 + 2)); // a group of one says nothing
+  BOOST_TEST(found[1].variance == 0);
+  BOOST_TEST(found[1].count == 6);
+  BOOST_TEST((found[1].smallest == 5 && found[1].largest == 9));
 }
 
-BOOST_AUTO_TEST_CASE(moments_that_are_not_finite_are_refused) {
-  const auto refusal = [](const Matrix& m) {
-    return error_of(Status::invalid_argument, [&] { cape::column_moments(m); });
-  };
-  BOOST_TEST(has(refusal(matrix({{1, infinity}, {2, 3}})), {"column 2"}));
-  BOOST_TEST(has(refusal(matrix({{infinity}, {infinity}})), {"column 1"}));
-  BOOST_TEST(has(refusal(matrix({{1e300}, {-1e300}})), {"column 1"}));
+BOOST_AUTO_TEST_CASE(a_scan_looks_at_the_chosen_features_after_the_transformation) {
+  cape::Rng rng(44);
+  const Matrix counts = random_counts(rng, 30, 12);
+  const auto sums = cape::cell_sums(counts);
+  const std::vector<double> factor = cape::cell_factors(sums.library_size, {}, 100);
+  const std::vector<std::int64_t> chosen{7, 0, 3};
+  FeatureScan scan(12, chosen);
+  scan.add(sparse(counts, Layout::row_major).view(), {factor, Logarithm::binary});
+  const auto some = scan.summaries();
+  std::vector<double> values(30 * 3), dense(30 * 3);
+  transformed_rows(sparse(counts, Layout::col_major).view(), {factor, Logarithm::binary}, chosen,
+            values.data());
+  transformed_rows(counts, {factor, Logarithm::binary}, chosen, dense.data());
+  BOOST_TEST(values == dense, boost::test_tools::per_element());
+  for (std::size_t k = 0; k < 3; ++k) {
+    std::vector<double> column;
+    for (std::int64_t i = 0; i < 30; ++i) {
+      const double scaled = counts(i, chosen[k]) / sums.library_size[at(i)] * 100;
+      column.push_back(std::log2(1 + (sums.library_size[at(i)] > 0 ? scaled : 0)));
+      BOOST_TEST(std::fabs(values[at(i) * 3 + k] - column.back()) < 1e-13);
+    }
+    BOOST_TEST(std::fabs(some[k].variance - variance(column)) < 1e-12);
+  }
+  std::vector<double> stored;
+  const SparseMatrix by_cell = sparse(counts, Layout::row_major);
+  stored.resize(by_cell.values.size());
+  transformed_stored(by_cell.view(), {factor, Logarithm::natural}, stored.data());
+  for (std::int64_t i = 0, e = 0; i < 30; ++i)
+    for (; e < by_cell.offsets[at(i) + 1]; ++e)
+      BOOST_TEST(stored[at(e)] == std::log1p(by_cell.values[at(e)] * factor[at(i)]));
+}
+
+BOOST_AUTO_TEST_CASE(cells_have_sums_and_factors) {
+  const Matrix m = matrix({{1, 0, 2}, {0, 0, 0}, {nan_value, -1, 4}});
+  for (int form = 0; form < 3; ++form) {
+    const auto sums = form == 0 ? cape::cell_sums(m)
+                                : cape::cell_sums(sparse(m, form == 1 ? Layout::row_major
+                                                                      : Layout::col_major)
+                                                      .view());
+    BOOST_TEST((sums.library_size == std::vector<double>{3, 0, 3}));
+    BOOST_TEST((sums.detected == std::vector<std::int64_t>{2, 0, 1}));
+  }
+  const std::vector<double> sizes{4, 0, 10}, own{0.5, nan_value, 1.5};
+  BOOST_TEST((cape::cell_factors(sizes, {}, 100) == std::vector<double>{25, 0, 10}));
+  BOOST_TEST((cape::cell_factors(sizes, own, 100) == std::vector<double>{2, 0, 1 / 1.5}));
+}
+
+BOOST_AUTO_TEST_CASE(bad_blocks_are_refused) {
+  const Matrix m = matrix({{1, 2}, {3, 4}});
+  const std::vector<double> sizes{1, 2}, short_one{1}, zero{0, 1};
+  const std::vector<std::int64_t> out_of_range{0, 2}, twice{1, 1};
+  double out[4];
+  using test::fails_with;
+  const auto invalid = Status::invalid_argument;
+  BOOST_TEST(fails_with(invalid, "lie in [0, 2)", [&] { FeatureScan(2, out_of_range); }));
+  BOOST_TEST(fails_with(invalid, "twice", [&] { FeatureScan(2, twice); }));
+  BOOST_TEST(fails_with(invalid, "columns", [&] { FeatureScan(-1); }));
+  BOOST_TEST(fails_with(invalid, "twice", [&] { transformed_rows(m, {}, twice, out); }));
+  BOOST_TEST(fails_with(Status::dim_mismatch, "factor has 1",
+                        [&] { transformed_rows(m, {.factor = short_one}, {}, out); }));
+  BOOST_TEST(fails_with(invalid, "logarithm", [&] {
+    transformed_rows(m, {.logarithm = static_cast<Logarithm>(3)}, {}, out);
+  }));
+  FeatureScan three(3);
+  BOOST_TEST(fails_with(Status::dim_mismatch, "2 features", [&] { three.add(m.view(), {}); }));
+  BOOST_TEST(fails_with(Status::dim_mismatch, "size_factor",
+                        [&] { cape::cell_factors(sizes, short_one, 1); }));
+  BOOST_TEST(fails_with(invalid, "size_factor is 0", [&] { cape::cell_factors(sizes, zero, 1); }));
+  for (const double target : {0.0, -1.0, infinity, nan_value})
+    BOOST_TEST(fails_with(invalid, "target_sum", [&] { cape::cell_factors(sizes, {}, target); }));
+  const std::vector<double> tiny{1e-310, 1};
+  BOOST_TEST(fails_with(invalid, "library size is 1e-310", [&] { cape::cell_factors(tiny, {}, 1e4); }));
+  const std::vector<double> unknown{1, nan_value};
+  BOOST_TEST(fails_with(invalid, "NaN", [&] { cape::most_variable(unknown, 1); }));
+  BOOST_TEST(fails_with(invalid, "n is 3", [&] { cape::most_variable(sizes, 3); }));
 }

@@ -261,6 +261,61 @@ CAPE_API cape_status cape_most_variable(int64_t* out, int64_t n, const cape_matr
 /* The same of a sparse matrix. */
 CAPE_API cape_status cape_most_variable_sparse(int64_t* out, int64_t n, const cape_sparse_view* x);
 
+/* The same in parts, for counts that come in blocks of cells, and for tables that are kept
+ * elsewhere. A block is cells x features, all features of some cells. factor has a number for every
+ * cell of it, by which its values are multiplied, or is NULL; then comes the logarithm, if any.
+ * Blocks, and where they are cut, change no bit. */
+enum { CAPE_LOG_NONE = 0, CAPE_LOG_NATURAL = 1, CAPE_LOG_BINARY = 2 }; /* of 1 + x */
+
+/* Of every cell of a block: the sum of its values (NaN counts as 0) and how many are above 0. n =
+ * cells->n_rows; outputs may be NULL. */
+CAPE_API cape_status cape_cell_sums(double* library_size_out, int64_t* detected_out, int64_t n,
+                                    const cape_matrix_view* cells);
+/* The same of a sparse block. */
+CAPE_API cape_status cape_cell_sums_sparse(double* library_size_out, int64_t* detected_out,
+                                           int64_t n, const cape_sparse_view* cells);
+/* The factors of n cells: target_sum / library_size or, where size_factor is not NULL, its mean
+ * over the cells with counts divided by the cell's own; 0 for cells without counts. */
+CAPE_API cape_status cape_cell_factors(double* out, int64_t n, const double* library_size,
+                                       const double* size_factor, double target_sum);
+/* The values of n_cols features (NULL: all) in n_rows cells, row by row: that of feature k in cell
+ * i is out[i * n_cols + k]. */
+CAPE_API cape_status cape_transform_by_row(double* out, int64_t n_rows, int64_t n_cols,
+                                           const cape_matrix_view* cells, const double* factor,
+                                           int32_t logarithm, const int64_t* features);
+/* The same of a sparse block. */
+CAPE_API cape_status cape_transform_by_row_sparse(double* out, int64_t n_rows, int64_t n_cols,
+                                                  const cape_sparse_view* cells,
+                                                  const double* factor, int32_t logarithm,
+                                                  const int64_t* features);
+/* The stored values of a sparse block alone, n of them, in their order. */
+CAPE_API cape_status cape_transform_stored(double* out, int64_t n, const cape_sparse_view* cells,
+                                           const double* factor, int32_t logarithm);
+
+/* What features have in all cells. */
+typedef struct cape_scan cape_scan;
+/* A new one, of blocks with n_columns columns, which looks at n features of them (NULL: all). */
+CAPE_API cape_status cape_scan_new(cape_scan** out, int64_t n_columns, const int64_t* features,
+                                   int64_t n);
+/* Free a scan; NULL is fine. */
+CAPE_API void cape_scan_free(cape_scan* scan);
+/* Further cells. */
+CAPE_API cape_status cape_scan_add(cape_scan* scan, const cape_matrix_view* cells,
+                                   const double* factor, int32_t logarithm);
+/* The same of a sparse block. */
+CAPE_API cape_status cape_scan_add_sparse(cape_scan* scan, const cape_sparse_view* cells,
+                                          const double* factor, int32_t logarithm);
+/* The cells so far are a group (a batch): variances are taken within groups. */
+CAPE_API cape_status cape_scan_end_group(cape_scan* scan);
+/* Of every feature that is looked at (n_rows of them; n_cols is 8): how many values are finite,
+ * above 0, missing, infinite, and no whole numbers; the smallest and the largest (0 if there are
+ * none), and the variance, which is infinite where squares are beyond the range of a double. */
+CAPE_API cape_status cape_scan_summary(double* out, int64_t n_rows, int64_t n_cols,
+                                       const cape_scan* scan);
+/* The n features of largest variance of n_features, as rising numbers; ties go to the lower. */
+CAPE_API cape_status cape_largest_variances(int64_t* out, int64_t n, const double* variance,
+                                            int64_t n_features);
+
 /* ------------------------------------------------------------- what is known before Step I */
 
 /* Of the graph and of the rows of a table, for cape_dag_learn_from() and cape_fit_from(), which

@@ -1,0 +1,34 @@
+// In the purview of cape.preprocess: the stored entries of a sparse view, and what a count becomes.
+#pragma once
+
+namespace cape {
+
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// body(row, column, value) for every stored entry, columns (rows) in order; `between` runs before
+// each column (row). Whatever the layout, the entries of one column come in the order of rows and
+// those of one row in the order of columns, so that sums over either have the same bits.
+template <class F, class G>
+void for_entries(const SparseView& x, F body, G between) {
+  const bool by_column = x.layout == Layout::col_major;
+  for (std::int64_t o = 0; o < x.outer(); ++o) {
+    between();
+    for (std::int64_t e = x.offsets[o]; e < x.offsets[o + 1]; ++e) {
+      const std::int64_t inner = x.indices[e];
+      if (by_column)
+        body(inner, o, x.values[e]);
+      else
+        body(o, inner, x.values[e]);
+    }
+  }
+}
+
+// How cell number `cell` of a block makes a value of a count.
+inline double transformed(double count, const Transform& how, std::int64_t cell) {
+  const double scaled = how.factor.empty() ? count : count * how.factor[at(cell)];
+  if (how.logarithm == Logarithm::none) return scaled;
+  return how.logarithm == Logarithm::natural ? std::log1p(scaled)
+                                             : std::log1p(scaled) / std::log(2.0);
+}
+
+} // namespace cape
