@@ -1,7 +1,8 @@
 // The gradients of attention.
 module;
-#include "internal/message.hpp"
 #include "attention/kernels/attention.hpp"
+#include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
@@ -18,7 +19,8 @@ module;
 #include <utility>
 #include <vector>
 module cape.attention;
-#include "attention/call.hpp"
+#include "attention/checks.hpp"
+#include "attention/exact.hpp"
 
 namespace cape {
 namespace {
@@ -260,7 +262,7 @@ private:
                                .biased = call_.in.bias != nullptr};
     std::fill_n(d_q_.data() + part * q_size(), q_size(), T(0));
     std::fill_n(tile.sum, q_.padded, T(0));
-    const std::int64_t share = round_up((k_.padded + parts_ - 1) / parts_, strip);
+    const std::int64_t share = round_up(ceil_div(k_.padded, parts_), strip);
     const std::int64_t end = std::min(k_.padded, (part + 1) * share);
     for (tile.first_key = part * share; tile.first_key < end; tile.first_key += tiling.keys) {
       tile.strips = std::min(tiling.keys, end - tile.first_key) / strip;

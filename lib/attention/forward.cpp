@@ -2,8 +2,9 @@
 // calculation for softmax, 2018; T. Dao et al., FlashAttention, 2022). The scores are taken in
 // base 2: exp(s) = 2^(s log2(e)), with log2(e) in the queries.
 module;
-#include "internal/message.hpp"
 #include "attention/kernels/attention.hpp"
+#include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
@@ -20,7 +21,8 @@ module;
 #include <utility>
 #include <vector>
 module cape.attention;
-#include "attention/call.hpp"
+#include "attention/checks.hpp"
+#include "attention/exact.hpp"
 
 namespace cape {
 namespace {
@@ -107,7 +109,7 @@ public:
   }
 
   simd::QueryTile<T> tile() {
-    return {.strips = (n + simd::strip_rows - 1) / simd::strip_rows,
+    return {.strips = ceil_div(n, simd::strip_rows),
             .head_dim = call_.in.head_dim,
             .width = call_.tiling.width,
             .q = q_.data(),
@@ -207,7 +209,7 @@ void for_query_tiles(const Call<T>& call, bool values, F body) {
   PackedHead<T> head(call, values);
   for (std::int64_t bh = 0; bh < heads; ++bh) {
     head.load(bh / in.heads, bh % in.heads);
-    call.run.parallel_for((in.q_length + rows - 1) / rows, [&](std::int64_t tile) {
+    call.run.parallel_for(ceil_div(in.q_length, rows), [&](std::int64_t tile) {
       Queries<T> q(call, rows);
       body(head, q, tile * rows, std::min(rows, in.q_length - tile * rows));
     });

@@ -2,9 +2,10 @@
 // matrices: with F the features x keys matrix of turned features, N = F V' and z the row sums of
 // the unturned ones, a query with the features f and turned features u gives N'u / z'f.
 module;
+#include "attention/kernels/attention.hpp"
 #include "internal/arma.hpp"
 #include "internal/message.hpp"
-#include "attention/kernels/attention.hpp"
+#include "internal/sizes.hpp"
 #include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
@@ -20,7 +21,9 @@ module;
 #include <utility>
 #include <vector>
 module cape.attention;
-#include "attention/call.hpp"
+#include "attention/checks.hpp"
+#include "attention/heads.hpp"
+#include "attention/rotation.hpp"
 
 namespace cape {
 
@@ -196,7 +199,7 @@ void divide_key_features(const KeySums<T>& sums, Tile<T>& tile) {
 template <class T, class F>
 void for_tiles(const LinearCall<T>& call, std::int64_t parts, const std::vector<std::int64_t>& rows,
                F body) {
-  const std::int64_t length = std::ssize(rows), share = (length + parts - 1) / parts;
+  const std::int64_t length = std::ssize(rows), share = ceil_div(length, parts);
   call.run.parallel_for(parts, [&](std::int64_t part) {
     const std::int64_t end = std::min(length, (part + 1) * share);
     for (std::int64_t first = part * share; first < end; first += tile_rows) {

@@ -1,7 +1,8 @@
 // What a call allocates, counted as it is allocated in forward.cpp and backward.cpp.
 module;
-#include "internal/message.hpp"
 #include "attention/kernels/attention.hpp"
+#include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include "simd/aligned.hpp"
 #include "simd/vector_math.hpp"
 #include <algorithm>
@@ -15,7 +16,8 @@ module;
 #include <utility>
 #include <vector>
 module cape.attention;
-#include "attention/call.hpp"
+#include "attention/checks.hpp"
+#include "attention/exact.hpp"
 
 namespace cape {
 

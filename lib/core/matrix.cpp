@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,30 +18,25 @@ void check_dense(const BasicMatrixView<T>& view, std::string_view name) {
   const bool by_column = view.layout == Layout::col_major;
   if (!by_column && view.layout != Layout::row_major)
     throw Error(Status::invalid_argument,
-                std::string(name) + ": layout is " +
-                    std::to_string(static_cast<std::int32_t>(view.layout)) +
-                    "; use 0 (column-major) or 1 (row-major)");
+                message(name, ": layout is ", static_cast<std::int32_t>(view.layout),
+                        "; use 0 (column-major) or 1 (row-major)"));
   if (size == 0) {
     // No memory bounds the other side, which loops go over all the same.
     constexpr std::int64_t most = std::int64_t{1} << 24;
     if (std::max(view.rows, view.cols) > most)
       throw Error(Status::invalid_argument,
-                  std::string(name) + " is " + std::to_string(view.rows) + " x " +
-                      std::to_string(view.cols) +
-                      "; the sides of a matrix without elements must be at most " +
-                      std::to_string(most));
+                  message(name, " is ", view.rows, " x ", view.cols,
+                          "; the sides of a matrix without elements must be at most ", most));
     return;
   }
   if (view.data == nullptr)
-    throw Error(Status::invalid_argument, std::string(name) + ": data is null but the matrix is " +
-                                              std::to_string(view.rows) + " x " +
-                                              std::to_string(view.cols));
+    throw Error(Status::invalid_argument,
+                message(name, ": data is null but the matrix is ", view.rows, " x ", view.cols));
   const std::int64_t length = by_column ? view.rows : view.cols;
   if (view.ld < length)
-    throw Error(Status::dim_mismatch, std::string(name) + ": ld is " + std::to_string(view.ld) +
-                                          " but a " + (by_column ? "column" : "row") + " has " +
-                                          std::to_string(length) +
-                                          " elements; ld must be at least that");
+    throw Error(Status::dim_mismatch,
+                message(name, ": ld is ", view.ld, " but a ", (by_column ? "column" : "row"),
+                        " has ", length, " elements; ld must be at least that"));
   checked_size(view.ld, by_column ? view.cols : view.rows, name);
 }
 
@@ -57,13 +53,12 @@ struct NotFinite {
   }
   void refuse(std::string_view name) const {
     if (count == 0) return;
-    throw Error(Status::invalid_argument, std::string(name) + " has " + std::to_string(count) +
-                                              " value(s) that are not finite; the first is " +
-                                              (std::isnan(value) ? "NaN"
-                                               : value > 0       ? "Inf"
-                                                                 : "-Inf") +
-                                              " at row " + std::to_string(row + 1) + ", column " +
-                                              std::to_string(column + 1) + " (counted from 1)");
+    throw Error(Status::invalid_argument,
+                message(name, " has ", count, " value(s) that are not finite; the first is ",
+                        (std::isnan(value) ? "NaN"
+                         : value > 0       ? "Inf"
+                                           : "-Inf"),
+                        " at row ", row + 1, ", column ", column + 1, " (counted from 1)"));
   }
 };
 
@@ -84,15 +79,14 @@ void check_view(const SparseView& view, std::string_view name) {
   if (view.offsets == nullptr) throw Error(Status::invalid_argument, who + ": offsets is null");
   if (view.offsets[0] != 0)
     throw Error(Status::invalid_argument,
-                who + ": offsets[0] is " + std::to_string(view.offsets[0]) + "; it must be 0");
+                message(who, ": offsets[0] is ", view.offsets[0], "; it must be 0"));
   for (std::int64_t o = 0; o < outer; ++o)
     if (view.offsets[o + 1] < view.offsets[o] || view.offsets[o + 1] - view.offsets[o] > inner)
       throw Error(Status::invalid_argument,
-                  who + ": offsets[" + std::to_string(o + 1) + "] is " +
-                      std::to_string(view.offsets[o + 1]) + " after " +
-                      std::to_string(view.offsets[o]) +
-                      "; offsets must not fall and a row (column) has at most " +
-                      std::to_string(inner) + " entries");
+                  message(who, ": offsets[", o + 1, "] is ", view.offsets[o + 1], " after ",
+                          view.offsets[o],
+                          "; offsets must not fall and a row (column) has at most ", inner,
+                          " entries"));
   if (view.nonzeros() == 0) return;
   if (view.values == nullptr || view.indices == nullptr)
     throw Error(Status::invalid_argument, who + ": values or indices is null");
@@ -100,10 +94,9 @@ void check_view(const SparseView& view, std::string_view name) {
     for (std::int64_t e = view.offsets[o]; e < view.offsets[o + 1]; ++e)
       if (view.indices[e] < 0 || view.indices[e] >= inner ||
           (e > view.offsets[o] && view.indices[e] <= view.indices[e - 1]))
-        throw Error(Status::invalid_argument, who + ": indices[" + std::to_string(e) + "] is " +
-                                                  std::to_string(view.indices[e]) +
-                                                  "; indices must lie in [0, " +
-                                                  std::to_string(inner) + ") and increase");
+        throw Error(Status::invalid_argument,
+                    message(who, ": indices[", e, "] is ", view.indices[e],
+                            "; indices must lie in [0, ", inner, ") and increase"));
 }
 
 void check_finite(const MatrixView& view, std::string_view name) {
@@ -139,8 +132,7 @@ Matrix to_matrix(const MatrixView& view) {
 
 Matrix to_matrix(const SparseView& view) {
   check_memory(8 * static_cast<double>(view.rows) * static_cast<double>(view.cols),
-               "a dense matrix of " + std::to_string(view.rows) + " x " +
-                   std::to_string(view.cols));
+               message("a dense matrix of ", view.rows, " x ", view.cols));
   Matrix out(view.rows, view.cols);
   const bool by_column = view.layout == Layout::col_major;
   for (std::int64_t o = 0; o < view.outer(); ++o)
@@ -154,9 +146,8 @@ SparseMatrix to_sparse(const MatrixView& view) {
   const std::int64_t outer = by_column ? view.cols : view.rows,
                      inner = by_column ? view.rows : view.cols;
   if (std::max(inner, outer) > std::numeric_limits<std::int32_t>::max())
-    throw Error(Status::invalid_argument, "a matrix has a side of " +
-                                              std::to_string(std::max(inner, outer)) +
-                                              "; compressed, it must be below 2^31");
+    throw Error(Status::invalid_argument, message("a matrix has a side of ", std::max(inner, outer),
+                                                  "; compressed, it must be below 2^31"));
   SparseMatrix sparse;
   sparse.rows = view.rows;
   sparse.cols = view.cols;

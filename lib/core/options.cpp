@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -72,9 +73,8 @@ void check_options(const OptionFields& fields) {
     } else if (const auto* c = std::get_if<Choice>(&f.value)) {
       const std::int32_t i = c->get();
       if (i < 0 || i >= static_cast<std::int32_t>(c->names.size()))
-        throw Error(Status::invalid_argument, std::string(f.name) + " has the value number " +
-                                                  std::to_string(i) + "; it must be " +
-                                                  option_range(f));
+        throw Error(Status::invalid_argument,
+                    message(f.name, " has the value number ", i, "; it must be ", option_range(f)));
       continue;
     } else {
       continue;

@@ -45,8 +45,7 @@ void compare(const arma::mat& blas, const arma::mat& plain, arma::uword length, 
 
 double blas_rate(std::int64_t n) {
   if (n < 1 || n > 8192)
-    throw Error(Status::invalid_argument,
-                "n is " + std::to_string(n) + "; it must lie in [1, 8192]");
+    throw Error(Status::invalid_argument, message("n is ", n, "; it must lie in [1, 8192]"));
   require_work_buffer();
   const auto size = static_cast<arma::uword>(n);
   const arma::mat a = random_matrix(size, size, 0), b = random_matrix(size, size, 1);

@@ -1,5 +1,6 @@
 module;
 #include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,8 +17,6 @@ module cape.evaluate;
 
 namespace cape {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Ranks from 0; equal values share the mean of theirs.
 std::vector<double> ranks(std::span<const double> x, Run& run) {

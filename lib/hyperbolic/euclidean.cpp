@@ -1,5 +1,5 @@
 module;
-#include "internal/arma.hpp"
+#include "internal/borrow.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,20 +9,17 @@ module;
 #include <span>
 #include <vector>
 module cape.hyperbolic;
+import cape.optim;
+#include "hyperbolic/euclidean.hpp"
 
 namespace cape {
 namespace {
-
-arma::mat wrap(const Matrix& m) {
-  return arma::mat(const_cast<double*>(m.data()), static_cast<arma::uword>(m.rows()),
-                   static_cast<arma::uword>(m.cols()), false, true);
-}
 
 constexpr arma::uword panel = 64; // columns between two polls
 
 // Rows T_mn = softmax over n != m of -D*_mn / ts; 0 for a node that reaches no other.
 void to_soft_targets(Matrix& distances, double temperature, Run& run) {
-  arma::mat t = wrap(distances);
+  arma::mat t = borrow(distances);
   t.diag().fill(std::numeric_limits<double>::infinity());
   for (arma::uword m = 0; m < t.n_rows; ++m) {
     if (m % 8 == 0) run.poll();
@@ -49,9 +46,9 @@ EuclideanDescent::EuclideanDescent(const Digraph& graph, const EmbedOptions& opt
 // The soft objective with d = |x - y| and r = |x|. The radial terms are asked at the points of the
 // hyperboloid that have x as normal coordinates: their radius is |x|, and its slope there 1 / p0.
 EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, Run& run) const {
-  const arma::mat lifted = wrap(points), p = lifted.tail_rows(lifted.n_rows - 1);
+  const arma::mat lifted = borrow(points), p = lifted.tail_rows(lifted.n_rows - 1);
   const auto nodes = static_cast<double>(points.cols());
-  const arma::mat targets = wrap(targets_);
+  const arma::mat targets = borrow(targets_);
   arma::rowvec length = arma::sqrt(arma::sum(arma::square(p), 0)), stretch = arma::asinh(length);
   for (arma::uword i = 0; i < length.n_elem; ++i)
     stretch[i] = length[i] > 0 ? stretch[i] / length[i] : 1;
@@ -105,11 +102,11 @@ EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, 
     by_x.cols(first, last).each_row() %= arma::rowvec(arma::sum(slopes, 0));
     by_x.cols(first, last) -= x * slopes;
   });
-  arma::mat out = wrap(*gradient);
+  arma::mat out = borrow(*gradient);
   out.row(0).zeros();
-  arma::mat by_radius = wrap(radial).eval().tail_rows(p.n_rows);
+  arma::mat by_radius = borrow(radial).eval().tail_rows(p.n_rows);
   by_radius.each_row() %= lifted.row(0);
-  wrap(*gradient).tail_rows(p.n_rows) = by_x + by_radius;
+  borrow(*gradient).tail_rows(p.n_rows) = by_x + by_radius;
   return terms;
 }
 

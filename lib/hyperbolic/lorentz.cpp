@@ -1,7 +1,8 @@
 module;
-#include "internal/arma.hpp"
-#include "internal/message.hpp"
 #include "hyperbolic/kernels/contrastive.hpp"
+#include "internal/borrow.hpp"
+#include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -13,6 +14,8 @@ module;
 #include <typeinfo>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/lorentz.hpp"
+#include "hyperbolic/poincare.hpp"
 
 namespace cape {
 namespace {
@@ -84,11 +87,6 @@ constexpr double tolerance = 1e-6;
 // three of its digits.
 constexpr double lost_in_distances = 1e-3;
 constexpr std::int64_t panel_cols = 64;
-
-arma::mat wrap_columns(const Matrix& m, std::int64_t first, std::int64_t count) {
-  return arma::mat(const_cast<double*>(m.column(first)), static_cast<arma::uword>(m.rows()),
-                   static_cast<arma::uword>(count), false, true);
-}
 
 // The sum of term(i) over the spatial coordinates, in four partial sums: one chain of additions
 // would take several times as long.
@@ -334,13 +332,13 @@ Matrix distances(const MatrixView& a, const MatrixView& b, Run& run) {
   std::vector<double> p0(static_cast<std::size_t>(p.cols()));
   for (std::int64_t i = 0; i < p.cols(); ++i) p0[static_cast<std::size_t>(i)] = p(0, i);
   Matrix out(p.cols(), q.cols(), run);
-  run.parallel_for((q.cols() + panel_cols - 1) / panel_cols, [&](std::int64_t k) {
+  run.parallel_for(ceil_div(q.cols(), panel_cols), [&](std::int64_t k) {
     const std::int64_t first = k * panel_cols, cols = std::min(panel_cols, q.cols() - first);
-    const arma::mat own = wrap_columns(q, first, cols);
+    const arma::mat own = borrow_columns(q, first, cols);
     arma::mat turned = own; // a copy: the initialiser itself would be q's memory
     turned.tail_rows(turned.n_rows - 1) *= -1;
-    arma::mat gram = wrap_columns(out, first, cols);
-    gram = wrap_columns(p, 0, p.cols()).t() * turned;
+    arma::mat gram = borrow_columns(out, first, cols);
+    gram = borrow(p).t() * turned;
     for (std::int64_t j = first; j < first + cols; ++j) {
       double* x = out.column(j);
       const bool again = simd::subtract_one(x, p0.data(), q(0, j), lost_in_distances, p.cols());

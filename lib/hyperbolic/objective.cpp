@@ -1,6 +1,7 @@
 module;
-#include "internal/arma.hpp"
 #include "hyperbolic/kernels/contrastive.hpp"
+#include "internal/borrow.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,9 +10,12 @@ module;
 #include <memory>
 #include <new>
 #include <span>
+#include <string_view>
 #include <typeinfo>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/lorentz.hpp"
+#include "hyperbolic/objective.hpp"
 
 #include "internal/sort.hpp"
 
@@ -25,17 +29,6 @@ constexpr std::int64_t panel_cols = 64;
 constexpr double lost = 1e-8;
 // Gradients of distance have length 1 for any d > 0 and are 0 at d = 0; the passage is this wide.
 constexpr double min_sinh = 1.4e-6;
-
-std::span<const double> point(const Matrix& points, std::int64_t i) {
-  return {points.column(i), static_cast<std::size_t>(points.rows())};
-}
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-arma::mat columns(const Matrix& m, std::int64_t first, std::int64_t count) {
-  return arma::mat(const_cast<double*>(m.column(first)), static_cast<arma::uword>(m.rows()),
-                   static_cast<arma::uword>(count), false, true);
-}
 
 } // namespace
 
@@ -134,11 +127,11 @@ void EmbeddingObjective::pair_terms(const Matrix& points, Run& run) {
   run.parallel_for(static_cast<std::int64_t>(panels_.size()), [&](std::int64_t k) {
     const Panel& panel = panels_[at(k)];
     double* push = push_.data() + panel.offset;
-    const arma::mat own = columns(points, panel.first, panel.cols);
+    const arma::mat own = borrow_columns(points, panel.first, panel.cols);
     arma::mat turned = own; // a copy: the initialiser itself would be the points' memory
     turned.tail_rows(turned.n_rows - 1) *= -1;
     arma::mat gram(push, at(panel.rows), at(panel.cols), false, true);
-    gram = columns(points, 0, panel.rows).t() * turned;
+    gram = borrow_columns(points, 0, panel.rows).t() * turned;
     double* row_sums = row_sums_.data() + k * nodes_;
     pulled_[at(k)] = 0;
     for (std::int64_t c = 0; c < panel.cols; ++c) {
@@ -240,9 +233,9 @@ void EmbeddingObjective::pair_gradient(const Matrix& points, Matrix& gradient, R
     }
     const arma::mat above(s.data() + own.offset, at(own.rows), at(own.cols), false, true);
     const arma::mat right(memory.get(), at(own.cols), at(behind), false, true);
-    arma::mat out = columns(gradient, own.first, own.cols);
-    out = columns(points, 0, own.rows) * above;
-    out += columns(points, own.first, behind) * right.t();
+    arma::mat out = borrow_columns(gradient, own.first, own.cols);
+    out = borrow_columns(points, 0, own.rows) * above;
+    out += borrow_columns(points, own.first, behind) * right.t();
     out.row(0) *= scale;
     out.tail_rows(out.n_rows - 1) *= -scale;
   });

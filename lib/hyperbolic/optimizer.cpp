@@ -1,4 +1,5 @@
 module;
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -7,9 +8,13 @@ module;
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <typeinfo>
 #include <vector>
 module cape.hyperbolic;
+import cape.optim;
+#include "hyperbolic/lorentz.hpp"
+#include "hyperbolic/optimizer.hpp"
 
 namespace cape {
 // GCC 14 crashes on a member whose imported class it has not completed before.
@@ -48,7 +53,7 @@ std::vector<std::span<double>> RiemannianOptimizer::state() {
 std::int64_t RiemannianOptimizer::step(Matrix& points, const Matrix& gradient, std::int64_t epoch,
                                        double learning_rate, Run& run) {
   const auto n = static_cast<std::size_t>(points.rows());
-  const std::int64_t blocks = (points.cols() + block_nodes - 1) / block_nodes;
+  const std::int64_t blocks = ceil_div(points.cols(), block_nodes);
   std::vector<std::int64_t> held(static_cast<std::size_t>(blocks));
   run.parallel_for(blocks, [&](std::int64_t b) {
     const std::int64_t last = std::min((b + 1) * block_nodes, points.cols());

@@ -1,4 +1,5 @@
 module;
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7,11 +8,10 @@ module;
 #include <tuple>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/order.hpp"
 
 namespace cape {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Radii are put in order with a margin that adds up to this along the longest path, or with the
 // latter if that is less: enough to be told apart, and too little to be seen in distances.

@@ -12,6 +12,8 @@ module;
 #include <typeinfo>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/lorentz.hpp"
+#include "hyperbolic/poincare.hpp"
 
 namespace cape {
 namespace {
@@ -66,7 +68,7 @@ Matrix ball_points(const MatrixView& view, std::string_view name) {
   for (std::int64_t i = 0; i < view.rows; ++i) {
     for (std::int64_t k = 0; k < view.cols; ++k) points(k, i) = view(i, k);
     check_in_ball({points.column(i), static_cast<std::size_t>(view.cols)},
-                  "row " + std::to_string(i + 1) + " of " + std::string(name) + " (counted from 1)");
+                  message("row ", i + 1, " of ", name, " (counted from 1)"));
   }
   return points;
 }

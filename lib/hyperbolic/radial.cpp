@@ -1,16 +1,18 @@
 module;
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/order.hpp"
+#include "hyperbolic/radial.hpp"
 
 namespace cape {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr double tie = 1e-12; // of PageRanks
 

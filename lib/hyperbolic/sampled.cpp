@@ -1,6 +1,7 @@
 module;
-#include "internal/arma.hpp"
 #include "hyperbolic/kernels/contrastive.hpp"
+#include "internal/borrow.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -8,10 +9,13 @@ module;
 #include <new>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/lorentz.hpp"
+#include "hyperbolic/sampled.hpp"
 
 namespace cape {
 namespace {
@@ -23,17 +27,6 @@ constexpr double lost = 1e-8, min_sinh = 1.4e-6;
 constexpr double nowhere = 1e30;
 // Negatives are drawn from so many nodes, whose distances in the graph are known.
 constexpr std::int64_t pool_size = 1024;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-arma::mat columns(const Matrix& m, std::int64_t first, std::int64_t count) {
-  return arma::mat(const_cast<double*>(m.column(first)), static_cast<arma::uword>(m.rows()),
-                   static_cast<arma::uword>(count), false, true);
-}
-
-std::span<const double> point(const Matrix& points, std::int64_t i) {
-  return {points.column(i), static_cast<std::size_t>(points.rows())};
-}
 
 double excess_of_points(std::span<const double> p, std::span<const double> q) {
   const double half = std::sinh(lorentz::distance(p, q) / 2);
@@ -162,7 +155,7 @@ EmbedEpoch SampledObjective::operator()(const Matrix& points, Matrix* gradient, 
     std::copy_n(points.column(n), points.rows(), sample.points.column(s));
   }
 
-  const std::int64_t blocks = (nodes_ + block_cols - 1) / block_cols;
+  const std::int64_t blocks = ceil_div(nodes_, block_cols);
   const auto in_block = [&](std::int64_t b) {
     return std::min(block_cols, nodes_ - b * block_cols);
   };
@@ -199,11 +192,11 @@ double SampledObjective::block_terms(const Matrix& points, const Sample& sample,
   const double beta = 1 / options_.temperature;
   std::vector<double> p0(at(size)), far(at(size)), energies(at(size));
   for (std::int64_t s = 0; s < size; ++s) p0[at(s)] = sample.points(0, s);
-  const arma::mat own = columns(points, first, count);
+  const arma::mat own = borrow_columns(points, first, count);
   arma::mat turned = own; // a copy: the initialiser itself would be the points' memory
   turned.tail_rows(turned.n_rows - 1) *= -1;
-  arma::mat gram = columns(push_, first, count);
-  gram = columns(sample.points, 0, size).t() * turned;
+  arma::mat gram = borrow_columns(push_, first, count);
+  gram = borrow_columns(sample.points, 0, size).t() * turned;
   double sum = 0;
   for (std::int64_t m = first; m < first + count; ++m) {
     double* x = push_.column(m);
@@ -290,8 +283,8 @@ void SampledObjective::block_gradient(const Matrix& points, const Sample& sample
       for (const std::int64_t s : sample.drawn[at(n)]) slope[s] -= of_sampled(s);
     for (const std::int64_t s : sample.drawn[at(m)]) slope[s] = 0;
   }
-  arma::mat out = columns(gradient, first, count);
-  out = columns(sample.points, 0, size) * slopes;
+  arma::mat out = borrow_columns(gradient, first, count);
+  out = borrow_columns(sample.points, 0, size) * slopes;
   out.tail_rows(out.n_rows - 1) *= -1;
   for (std::int64_t m = first; m < first + count; ++m) {
     const std::span<const std::int64_t> near = positives_of(m);

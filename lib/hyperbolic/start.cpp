@@ -1,5 +1,6 @@
 module;
-#include "internal/arma.hpp"
+#include "internal/borrow.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -8,6 +9,7 @@ module;
 #include <utility>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/start.hpp"
 
 namespace cape {
 namespace {
@@ -20,11 +22,6 @@ constexpr std::int64_t max_coordinates = 64;
 constexpr std::int64_t direct_size = 320;
 constexpr std::int64_t krylov_block = 80;
 constexpr std::int64_t product_cols = 16;
-
-arma::mat wrap(Matrix& m) {
-  return arma::mat(m.data(), static_cast<arma::uword>(m.rows()), static_cast<arma::uword>(m.cols()),
-                   false, true);
-}
 
 // -1/2 J D^2 J for scaled distances, in place; unconnected pairs stand a little beyond the farthest
 // pair. False if no two nodes are connected.
@@ -64,10 +61,10 @@ bool center_squares(Matrix& d, double scale, Run& run) {
 arma::mat product(Matrix& b, const arma::mat& x, Run& run) {
   arma::mat out(x.n_rows, x.n_cols);
   const auto cols = static_cast<std::int64_t>(x.n_cols);
-  run.parallel_for((cols + product_cols - 1) / product_cols, [&](std::int64_t k) {
+  run.parallel_for(ceil_div(cols, product_cols), [&](std::int64_t k) {
     const auto first = static_cast<arma::uword>(k * product_cols);
     const auto last = static_cast<arma::uword>(std::min((k + 1) * product_cols, cols)) - 1;
-    out.cols(first, last) = wrap(b) * x.cols(first, last);
+    out.cols(first, last) = borrow(b) * x.cols(first, last);
   });
   return out;
 }
@@ -98,7 +95,7 @@ arma::mat orthonormal(const arma::mat& columns, Run& run) {
 // Krylov space, whose upper end is accurate.
 void leading_eigenpairs(Matrix& b, arma::vec& values, arma::mat& vectors, Run& run) {
   if (b.rows() <= direct_size) {
-    check(arma::eig_sym(values, vectors, wrap(b)));
+    check(arma::eig_sym(values, vectors, borrow(b)));
     return;
   }
   arma::mat block(static_cast<arma::uword>(b.rows()), krylov_block), space;

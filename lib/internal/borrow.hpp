@@ -12,4 +12,14 @@ arma::Mat<T> borrow(const T* data, std::int64_t rows, std::int64_t cols) {
                       static_cast<arma::uword>(cols), false, true);
 }
 
+/// Of a matrix of the core, or some of its columns.
+template <class M>
+auto borrow(const M& matrix) {
+  return borrow(matrix.data(), matrix.rows(), matrix.cols());
+}
+template <class M>
+auto borrow_columns(const M& matrix, std::int64_t first, std::int64_t count) {
+  return borrow(matrix.column(first), matrix.rows(), count);
+}
+
 } // namespace cape

@@ -1,5 +1,6 @@
 module;
 #include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include "optim/kernels/adam.hpp"
 #include <algorithm>
 #include <cmath>
@@ -86,7 +87,7 @@ void Adam<T>::step(std::span<T> parameters, std::span<const T> gradient, double 
   check_not_negative(shrinking.decay, "decay");
   begin(rate);
   constexpr std::int64_t block = 1 << 16;
-  run.parallel_for((size() + block - 1) / block, [&](std::int64_t b) {
+  run.parallel_for(ceil_div(size(), block), [&](std::int64_t b) {
     const std::int64_t first = b * block;
     const auto at = static_cast<std::size_t>(first),
                n = static_cast<std::size_t>(std::min(block, size() - first));

@@ -1,5 +1,6 @@
 module;
 #include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,7 +24,7 @@ void check_largest(double largest) {
 template <class T, class Body>
 void for_blocks(std::span<T> gradient, Run& run, const Body& body) {
   const std::int64_t n = std::ssize(gradient);
-  run.parallel_for((n + block - 1) / block, [&](std::int64_t b) {
+  run.parallel_for(ceil_div(n, block), [&](std::int64_t b) {
     body(b, gradient.subspan(static_cast<std::size_t>(b * block),
                              static_cast<std::size_t>(std::min(block, n - b * block))));
   });

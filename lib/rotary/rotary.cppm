@@ -4,7 +4,6 @@
 module;
 #include <cstdint>
 #include <numbers>
-#include <span>
 export module cape.rotary;
 import cape.core;
 
@@ -30,20 +29,5 @@ Matrix rotate_back(const MatrixView& v, const MatrixView& angles);
 /// is rotate_back(d_rotated, angles). d_rotated has the shape of v; errors as rotate(). O(L D).
 Matrix rotate_angle_gradient(const MatrixView& v, const MatrixView& angles,
                              const MatrixView& d_rotated);
-
-/// The score q' R(phi_n - phi_m) k of one pair (paper, eq attention). q, k of length D, angles D/2;
-/// errors as rotate(). O(D).
-double rotary_score(std::span<const double> q, std::span<const double> k,
-                    std::span<const double> phi_m, std::span<const double> phi_n);
-
-/// A+ and A- = -A+ (paper, eq_upperA, eq_lowerA).
-struct ScoreBounds {
-  double upper;
-  double lower;
-};
-/// The bounds of rotary_score() of the same arguments, between which it lies when no angle is
-/// beyond pi/4 in magnitude (for larger angles the paper proves nothing). Errors as rotate(). O(D).
-ScoreBounds rotary_bounds(std::span<const double> q, std::span<const double> k,
-                          std::span<const double> phi_m, std::span<const double> phi_n);
 
 } // namespace cape

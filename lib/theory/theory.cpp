@@ -55,6 +55,27 @@ double half_excess(double distance) {
 
 double shrink(double norm) { return (1 - norm) * (1 + norm); }
 
+// Without checks; see score_terms().
+ScoreTerms terms_of(std::span<const double> q, std::span<const double> k) {
+  ScoreTerms terms;
+  for (std::size_t i = 0; i < q.size(); i += 2) {
+    terms.alpha.push_back(q[i] * k[i] + q[i + 1] * k[i + 1]);
+    terms.beta.push_back(q[i + 1] * k[i] - q[i] * k[i + 1]);
+  }
+  return terms;
+}
+
+// (The last line of the paper's eq_A_cos_sin turns the sign of x; the bounds do not change.)
+ScoreEnvelope envelope_of(const ScoreTerms& terms) {
+  ScoreEnvelope e{.pairs = std::ssize(terms.alpha)};
+  for (std::size_t t = 0; t < terms.alpha.size(); ++t) {
+    e.amplitude = std::max(e.amplitude, std::fabs(terms.alpha[t]));
+    e.offset += std::fabs(terms.beta[t]);
+  }
+  e.amplitude *= static_cast<double>(e.pairs);
+  return e;
+}
+
 double score(const ScoreTerms& terms, std::span<const double> phi_m,
              std::span<const double> phi_n) {
   double sum = 0;
@@ -63,6 +84,21 @@ double score(const ScoreTerms& terms, std::span<const double> phi_m,
     sum += terms.alpha[t] * std::cos(x) + terms.beta[t] * std::sin(x);
   }
   return sum;
+}
+
+void check_pair(std::span<const double> q, std::span<const double> k, std::span<const double> phi_m,
+                std::span<const double> phi_n) {
+  const std::size_t sizes[] = {q.size(), k.size(), 2 * phi_m.size(), 2 * phi_n.size()};
+  if (std::ranges::count(sizes, q.size()) != 4)
+    throw Error(
+        Status::dim_mismatch,
+        message("q, k, phi_m and phi_n have ", q.size(), ", ", k.size(), ", ", phi_m.size(),
+                " and ", phi_n.size(),
+                " elements; q and k must have the same even number, and the angles half of it"));
+  check_vector(q, "q");
+  check_vector(k, "k");
+  check_vector(phi_m, "phi_m");
+  check_vector(phi_n, "phi_n");
 }
 
 std::vector<double> row(const MatrixView& m, std::int64_t i) {
@@ -87,24 +123,37 @@ ScoreTerms score_terms(std::span<const double> q, std::span<const double> k) {
                                               " elements; they must have the same even number"));
   check_vector(q, "q");
   check_vector(k, "k");
-  ScoreTerms terms;
-  for (std::size_t i = 0; i < q.size(); i += 2) {
-    terms.alpha.push_back(checked(q[i] * k[i] + q[i + 1] * k[i + 1], "alpha of q and k"));
-    terms.beta.push_back(checked(q[i + 1] * k[i] - q[i] * k[i + 1], "beta of q and k"));
-  }
+  ScoreTerms terms = terms_of(q, k);
+  for (const double a : terms.alpha) checked(a, "alpha of q and k");
+  for (const double b : terms.beta) checked(b, "beta of q and k");
   return terms;
 }
 
 ScoreEnvelope score_envelope(std::span<const double> q, std::span<const double> k) {
-  const ScoreTerms terms = score_terms(q, k);
-  ScoreEnvelope e{.pairs = std::ssize(terms.alpha)};
-  for (std::size_t t = 0; t < terms.alpha.size(); ++t) {
-    e.amplitude = std::max(e.amplitude, std::fabs(terms.alpha[t]));
-    e.offset += std::fabs(terms.beta[t]);
-  }
-  e.amplitude = checked(e.amplitude * static_cast<double>(e.pairs), "the amplitude of q and k");
+  const ScoreEnvelope e = envelope_of(score_terms(q, k));
+  checked(e.amplitude, "the amplitude of q and k");
   checked(e.offset, "the offset of q and k");
   return e;
+}
+
+double rotary_score(std::span<const double> q, std::span<const double> k,
+                    std::span<const double> phi_m, std::span<const double> phi_n) {
+  check_pair(q, k, phi_m, phi_n);
+  return checked(score(terms_of(q, k), phi_m, phi_n), "the score of q and k");
+}
+
+ScoreBounds rotary_bounds(std::span<const double> q, std::span<const double> k,
+                          std::span<const double> phi_m, std::span<const double> phi_n) {
+  check_pair(q, k, phi_m, phi_n);
+  if (q.empty()) return {0, 0};
+  const ScoreEnvelope e = envelope_of(terms_of(q, k));
+  double distance = 0;
+  for (std::size_t t = 0; t < phi_m.size(); ++t)
+    distance = std::hypot(distance, phi_m[t] - phi_n[t]);
+  const double upper =
+      checked(e.amplitude * std::cos(distance / static_cast<double>(e.pairs)) + e.offset,
+              "the score bound of q and k");
+  return {upper, -upper};
 }
 
 double ball_gap(const BallPair& pair) {

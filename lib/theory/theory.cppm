@@ -31,6 +31,21 @@ struct ScoreEnvelope {
 };
 ScoreEnvelope score_envelope(std::span<const double> q, std::span<const double> k);
 
+/// The score q' R(phi_n - phi_m) k of one pair (paper, eq attention). q, k of length D, angles D/2,
+/// else Error(dim_mismatch); Error(invalid_argument) for what is not finite, the result too. O(D).
+double rotary_score(std::span<const double> q, std::span<const double> k,
+                    std::span<const double> phi_m, std::span<const double> phi_n);
+
+/// A+ and A- = -A+ (paper, eq_upperA, eq_lowerA).
+struct ScoreBounds {
+  double upper;
+  double lower;
+};
+/// The bounds of rotary_score() of the same arguments, between which it lies when no angle is
+/// beyond pi/4 in magnitude (for larger angles the paper proves nothing). Errors as above. O(D).
+ScoreBounds rotary_bounds(std::span<const double> q, std::span<const double> k,
+                          std::span<const double> phi_m, std::span<const double> phi_n);
+
 /// Two points of the Poincare ball, as far as A+ depends on them.
 struct BallPair {
   double distance = 0; ///< d_p of the two

@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "dag/kernels/node_regression.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 
@@ -196,12 +197,6 @@ namespace cape::simd {
 HWY_EXPORT(Predict);
 HWY_EXPORT(Loss);
 HWY_EXPORT(Adam);
-
-namespace {
-std::int64_t round_up(std::int64_t n, std::int64_t block) {
-  return (n + block - 1) / block * block;
-}
-} // namespace
 
 NodeRegression::NodeRegression(std::int64_t inputs, std::int64_t hidden)
     : hidden_(hidden), units_(round_up(hidden, 32)), inputs_(inputs + 1),

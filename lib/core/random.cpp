@@ -1,4 +1,5 @@
 module;
+#include "internal/message.hpp"
 #include <Random123/philox.h>
 #include <algorithm>
 #include <bit>
@@ -132,7 +133,8 @@ ValueHash::ValueHash() noexcept : state_(fnv_offset) {}
 
 void ValueHash::add(std::span<const double> values) noexcept {
   for (const double v : values)
-    state_ = fnv(state_, std::bit_cast<std::uint64_t>(v == 0.0 ? 0.0 : v)); // -0 and +0 are one value
+    state_ =
+        fnv(state_, std::bit_cast<std::uint64_t>(v == 0.0 ? 0.0 : v)); // -0 and +0 are one value
 }
 
 std::uint64_t ValueHash::value() const noexcept { return mix(state_); }
@@ -232,8 +234,7 @@ std::int64_t Rng::negative_binomial(double mean, double dispersion) {
 
 std::int64_t Rng::integer(std::int64_t n) {
   if (n <= 0)
-    throw Error(Status::invalid_argument,
-                "an integer range needs n > 0; n is " + std::to_string(n));
+    throw Error(Status::invalid_argument, message("an integer range needs n > 0; n is ", n));
   const auto range = static_cast<std::uint64_t>(n);
   const std::uint64_t limit =
       std::numeric_limits<std::uint64_t>::max() - std::numeric_limits<std::uint64_t>::max() % range;
@@ -243,8 +244,7 @@ std::int64_t Rng::integer(std::int64_t n) {
 }
 
 std::vector<std::int64_t> Rng::permutation(std::int64_t n) {
-  if (n < 0)
-    throw Error(Status::invalid_argument, "a permutation needs n >= 0; n is " + std::to_string(n));
+  if (n < 0) throw Error(Status::invalid_argument, message("a permutation needs n >= 0; n is ", n));
   std::vector<std::int64_t> p(static_cast<std::size_t>(n));
   std::iota(p.begin(), p.end(), std::int64_t{0});
   for (std::int64_t i = n - 1; i > 0; --i)

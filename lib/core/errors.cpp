@@ -32,8 +32,8 @@ std::int64_t checked_size(std::int64_t rows, std::int64_t cols, std::string_view
   constexpr std::int64_t limit = std::int64_t{1} << 57;
   if (rows < 0 || cols < 0 || (cols > 0 && rows > limit / cols))
     throw Error(Status::invalid_argument,
-                std::string(what) + " is " + std::to_string(rows) + " x " + std::to_string(cols) +
-                    ": dimensions must not be negative and their product must be below 2^57");
+                message(what, " is ", rows, " x ", cols,
+                        ": dimensions must not be negative and their product must be below 2^57"));
   return rows * cols;
 }
 
@@ -41,9 +41,9 @@ void check_memory(double bytes, std::string_view what) {
   const double have = memory_limit();
   if (bytes <= have) return;
   const auto megabytes = [](double n) { return std::round(n / 1e5) / 10; };
-  throw Error(Status::out_of_memory, message(what, " needs ", megabytes(bytes),
-                                             " MB of memory; this process can have ",
-                                             megabytes(have)));
+  throw Error(Status::out_of_memory,
+              message(what, " needs ", megabytes(bytes), " MB of memory; this process can have ",
+                      megabytes(have)));
 }
 
 } // namespace cape
