@@ -14,6 +14,7 @@ module;
 #include <string_view>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.hyperbolic;
 import cape.optim;
@@ -26,7 +27,6 @@ import cape.optim;
 #include "hyperbolic/start.hpp"
 
 namespace cape {
-
 namespace {
 
 constexpr std::int64_t most_nodes_exact = 5000;

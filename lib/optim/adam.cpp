@@ -5,6 +5,7 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <span>
 #include <string_view>
@@ -142,6 +143,10 @@ GroupAdam::GroupAdam(std::int64_t group_size, std::int64_t groups, const AdamOpt
     : options_(options), mean_(group_size, groups), square_(static_cast<std::size_t>(groups)) {
   check_constants(options);
 }
+
+GroupAdam::GroupAdam(const GroupAdam&) = default;
+GroupAdam& GroupAdam::operator=(const GroupAdam&) = default;
+GroupAdam::~GroupAdam() = default;
 
 double GroupAdam::update(std::int64_t group, std::span<const double> gradient, double length,
                          std::int64_t t) {

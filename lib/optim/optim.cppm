@@ -76,6 +76,9 @@ class GroupAdam {
 public:
   /// Error(invalid_argument) for negative sizes or constants out of range.
   GroupAdam(std::int64_t group_size, std::int64_t groups, const AdamOptions& options);
+  GroupAdam(const GroupAdam&); // these, as GCC 14 does not find those that it should make
+  GroupAdam& operator=(const GroupAdam&);
+  ~GroupAdam();
 
   /// Take in the gradient of a group, `length` long in the group's metric, in step t >= 1 of the
   /// group, with t of every group counted by the caller. The group's step is -rate / (the result)

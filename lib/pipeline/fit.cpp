@@ -1,8 +1,10 @@
 module;
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 module cape.pipeline;
 
 namespace cape {

@@ -1,6 +1,7 @@
 module;
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>

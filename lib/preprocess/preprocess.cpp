@@ -3,6 +3,7 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -11,6 +12,7 @@ module;
 #include <tuple>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.preprocess;
 #include "preprocess/entries.hpp"

@@ -3,7 +3,9 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <variant>
 module cape.rotary;
 
 namespace cape {

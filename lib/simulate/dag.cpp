@@ -3,7 +3,9 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.simulate;
 

@@ -2,8 +2,10 @@ module;
 #include "internal/message.hpp"
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numbers>
 #include <string>
+#include <variant>
 #include <vector>
 module cape.simulate;
 
