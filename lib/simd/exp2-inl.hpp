@@ -33,9 +33,9 @@ struct Exp2Constants<double> {
       0x1.b54167652d0fbp-24, 0x1.e605f90fa5828p-28, 0x1.c063d19576f1dp-32};
 };
 
-// For x <= 127. A result that would not be a normal number is 0, and so it is for -inf and NaN.
+// Where 2^x is a normal number.
 template <class D, class V>
-HWY_INLINE V Exp2(D d, V x) {
+HWY_INLINE V NormalExp2(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   using T = hn::TFromD<D>;
   using C = Exp2Constants<T>;
@@ -48,8 +48,15 @@ HWY_INLINE V Exp2(D d, V x) {
   for (int i = degree - 1; i >= 0; --i) p = hn::MulAdd(p, f, hn::Set(d, C::q[i]));
   p = hn::MulAdd(p, f, hn::Set(d, T(1)));
   const auto exponent = hn::ShiftLeft<C::mantissa>(hn::BitCast(integers, shifted));
-  const V power = hn::BitCast(d, hn::Add(hn::BitCast(integers, p), exponent));
-  return hn::IfThenElseZero(hn::Ge(x, hn::Set(d, C::least)), power);
+  return hn::BitCast(d, hn::Add(hn::BitCast(integers, p), exponent));
+}
+
+// For x <= 127. A result that would not be a normal number is 0, and so it is for -inf and NaN.
+template <class D, class V>
+HWY_INLINE V Exp2(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  return hn::IfThenElseZero(hn::Ge(x, hn::Set(d, Exp2Constants<hn::TFromD<D>>::least)),
+                            NormalExp2(d, x));
 }
 
 } // namespace HWY_NAMESPACE

@@ -18,7 +18,7 @@ HWY_INLINE V OnePlusExpNeg(D d, V x) {
   using T = hn::TFromD<D>;
   const V limit = hn::Set(d, T(25));
   const V inside = hn::Min(hn::Max(x, hn::Neg(limit)), limit);
-  const V power = Exp2(d, hn::Mul(inside, hn::Set(d, T(-1.44269504088896340736)))); // log2(e)
+  const V power = NormalExp2(d, hn::Mul(inside, hn::Set(d, T(-1.44269504088896340736)))); // log2(e)
   return hn::Add(hn::Set(d, T(1)), power);
 }
 

@@ -5,6 +5,8 @@
 
 #include "dag/kernels/node_regression.hpp"
 #include "internal/sizes.hpp"
+#include "optim/kernels/adam.hpp"
+#include "simd/logistic-inl.hpp"
 #include <algorithm>
 #include <cmath>
 
@@ -14,34 +16,6 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
-
-// 1 + exp(-clamp(x, -25, 25)). exp by 2^n exp(r) with |r| <= ln(2)/2 and six terms of its series;
-// relative error below 3e-7. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
-HWY_INLINE V OnePlusExpNeg(D d, V x) {
-  const hn::RebindToSigned<D> di;
-  x = hn::Min(hn::Max(x, hn::Set(d, -25.0f)), hn::Set(d, 25.0f));
-  const V shift = hn::Set(d, 0x1.8p23f);
-  const V shifted = hn::NegMulAdd(x, hn::Set(d, 0x1.715476p+0f), shift); // log2(e)
-  const V n = hn::Sub(shifted, shift);
-  V r = hn::NegMulSub(n, hn::Set(d, 0x1.62e4p-1f), x);  // ln(2) in two parts: n times the first
-  r = hn::NegMulAdd(n, hn::Set(d, 0x1.7f7d1cp-20f), r); // is exact
-  V p = hn::MulAdd(r, hn::Set(d, 1.0f / 720), hn::Set(d, 1.0f / 120));
-  p = hn::MulAdd(r, p, hn::Set(d, 1.0f / 24));
-  p = hn::MulAdd(r, p, hn::Set(d, 1.0f / 6));
-  p = hn::MulAdd(r, p, hn::Set(d, 0.5f));
-  p = hn::MulAdd(r, p, hn::Set(d, 1.0f));
-  p = hn::MulAdd(r, p, hn::Set(d, 1.0f));
-  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
-  return hn::Add(hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent)), hn::Set(d, 1.0f));
-}
-
-// Two sigmoids for one division; the product of two denominators is below 6e21.
-HWY_INLINE void TwoSigmoids(D d, V& x, V& y) {
-  const V p = OnePlusExpNeg(d, x), q = OnePlusExpNeg(d, y);
-  const V inverse = hn::Div(hn::Set(d, 1.0f), hn::Mul(p, q));
-  x = hn::Mul(inverse, q);
-  y = hn::Mul(inverse, p);
-}
 
 // f of two rows; their sigmoids go to s0 and s1.
 HWY_INLINE void Forward(const NetworkView& net, const float* x0, const float* x1, float* s0,
@@ -65,8 +39,8 @@ HWY_INLINE void Forward(const NetworkView& net, const float* x0, const float* x1
       a1 = hn::MulAdd(v1, wa, a1);
       b1 = hn::MulAdd(v1, wb, b1);
     }
-    TwoSigmoids(d, a0, b0);
-    TwoSigmoids(d, a1, b1);
+    TwoLogistics(d, a0, b0);
+    TwoLogistics(d, a1, b1);
     hn::Store(a0, d, s0 + k);
     hn::Store(b0, d, s0 + k + lanes);
     hn::Store(a1, d, s1 + k);
@@ -169,24 +143,6 @@ float Loss(const NetworkView& net, const float* table, const float* target,
   return loss / static_cast<float>(n);
 }
 
-// rate: with the correction of the mean's bias; correction: of the root of the square's.
-void Adam(float* parameter, const float* gradient, float* mean, float* square, std::int64_t n,
-          float rate, float correction) {
-  const D d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t i = 0; i < n; i += lanes) {
-    const V g = hn::Load(d, gradient + i);
-    const V m = hn::MulAdd(hn::Set(d, 0.1f), g, hn::Mul(hn::Set(d, 0.9f), hn::Load(d, mean + i)));
-    const V s = hn::MulAdd(hn::Mul(hn::Set(d, 0.01f), g), g,
-                           hn::Mul(hn::Set(d, 0.99f), hn::Load(d, square + i)));
-    hn::Store(m, d, mean + i);
-    hn::Store(s, d, square + i);
-    const V root = hn::MulAdd(hn::Sqrt(s), hn::Set(d, correction), hn::Set(d, 1e-8f));
-    const V move = hn::Div(hn::Mul(hn::Set(d, rate), m), root);
-    hn::Store(hn::Sub(hn::Load(d, parameter + i), move), d, parameter + i);
-  }
-}
-
 } // namespace HWY_NAMESPACE
 } // namespace cape::simd
 HWY_AFTER_NAMESPACE();
@@ -196,7 +152,10 @@ namespace cape::simd {
 
 HWY_EXPORT(Predict);
 HWY_EXPORT(Loss);
-HWY_EXPORT(Adam);
+
+namespace {
+constexpr double beta1 = 0.9, beta2 = 0.99;
+} // namespace
 
 NodeRegression::NodeRegression(std::int64_t inputs, std::int64_t hidden)
     : hidden_(hidden), units_(round_up(hidden, 32)), inputs_(inputs + 1),
@@ -228,12 +187,14 @@ float NodeRegression::loss(const float* table, const float* target, const std::i
 void NodeRegression::step(const float* table, const float* target, const std::int64_t* rows,
                           std::int64_t n, double rate) {
   loss(table, target, rows, n);
-  mean_decay_ *= 0.9;
-  square_decay_ *= 0.99;
-  HWY_DYNAMIC_DISPATCH(Adam)
-  (parameters_.data(), gradient_.data(), mean_.data(), square_.data(), linear(stride_),
-   static_cast<float>(rate / (1 - mean_decay_)),
-   static_cast<float>(1 / std::sqrt(1 - square_decay_)));
+  mean_decay_ *= beta1;
+  square_decay_ *= beta2;
+  adam_step(parameters_.data(), gradient_.data(), mean_.data(), square_.data(), linear(stride_),
+            {.beta1 = beta1,
+             .beta2 = beta2,
+             .rate = rate,
+             .correction1 = 1 / (1 - mean_decay_),
+             .correction2 = 1 / std::sqrt(1 - square_decay_)});
 }
 
 void NodeRegression::predict(const float* table, std::int64_t n, float* out) const {
