@@ -65,6 +65,10 @@ void write(cape_threshold_suggestion* out, const cape::ThresholdSuggestion& s) {
   write_struct(out, cape_threshold_suggestion{0, s.threshold, s.effects, s.causes, s.differing});
 }
 
+cape::Checkpoint* state_of(cape_checkpoint* checkpoint) {
+  return checkpoint == nullptr ? nullptr : &object(checkpoint, "checkpoint").state.dag;
+}
+
 cape::Constraint constraint_of(const char* name) {
   cape::Options options;
   set_option(options, "dag.constraint", text(name, "constraint"));
@@ -77,11 +81,8 @@ cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const
                                 cape_checkpoint* checkpoint, const cape_options* options) {
   return compute(out, x, prior, options,
                  [&](const auto& table, const auto& p, const auto& o, auto& run) {
-                   const cape::DagOptions& dag = o.values.dag;
-                   if (checkpoint == nullptr)
-                     return cape_dag(learn_dag(table, p.knowledge, p.design, dag, run), true);
-                   cape::Checkpoint& state = object(checkpoint, "checkpoint").state.dag;
-                   return cape_dag(learn_dag(table, p.knowledge, p.design, dag, run, state), true);
+                   return cape_dag(learn_dag(table, o.values.dag, run, p, state_of(checkpoint)),
+                                   true);
                  });
 }
 
@@ -107,10 +108,8 @@ cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* sour
     };
     const cape::RowSource rows{given.n_rows, given.n_cols, read};
     cape::Run run = make_run(o);
-    if (checkpoint == nullptr)
-      return cape_dag(learn_dag(rows, p.knowledge, o.values.dag, run), true);
-    cape::Checkpoint& state = object(checkpoint, "checkpoint").state.dag;
-    return cape_dag(learn_dag(rows, p.knowledge, o.values.dag, run, state), true);
+    return cape_dag(
+        learn_dag(rows, o.values.dag, run, p.knowledge, state_of(checkpoint)), true);
   });
 }
 

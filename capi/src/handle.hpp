@@ -86,10 +86,7 @@ struct cape_options : cape::capi::Tagged<0x6f70'7469'6f6e'7301> {
   std::shared_ptr<cape::capi::Calls> calls = std::make_shared<cape::capi::Calls>();
 };
 
-struct cape_prior : cape::capi::Tagged<0x7072'696f'7200'0001> {
-  cape::Knowledge knowledge;
-  cape::Design design;
-};
+struct cape_prior : cape::capi::Tagged<0x7072'696f'7200'0001>, cape::Prior {};
 
 struct cape_checkpoint : cape::capi::Tagged<0x6368'6563'6b70'0001> {
   cape::FitCheckpoint state;

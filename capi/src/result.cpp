@@ -12,10 +12,9 @@ cape_status cape_fit_from(cape_result** out, const cape_matrix_view* x, const ca
   return compute(out, x, prior, options,
                  [&](const auto& table, const auto& p, const auto& o, auto& run) {
                    try {
-                     if (checkpoint == nullptr)
-                       return cape::fit(table, p.knowledge, p.design, o.values, run);
-                     cape::FitCheckpoint& state = object(checkpoint, "checkpoint").state;
-                     return cape::fit(table, p.knowledge, p.design, o.values, run, state);
+                     cape::FitCheckpoint* state =
+                         checkpoint ? &object(checkpoint, "checkpoint").state : nullptr;
+                     return cape::fit(table, o.values, run, p, state);
                    } catch (const std::bad_alloc&) { // say how much is needed
                      const double bytes = estimate(table.rows, table.cols, o.values).bytes;
                      throw cape::Error(cape::Status::out_of_memory,

@@ -7,14 +7,17 @@ module;
 #include <limits>
 #include <memory>
 #include <new>
-#include <numeric>
 #include <span>
-#include <string>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 module cape.dag;
 import cape.optim;
+#include "dag/augmented_lagrangian.hpp"
+#include "dag/objective.hpp"
+#include "dag/options.hpp"
+#include "dag/training_plan.hpp"
 
 namespace cape::sem {
 // GCC 14 crashes on a member whose imported class it has not completed before.
@@ -25,14 +28,6 @@ namespace {
 constexpr double final_rate = 0.02;          // of the learning rate, at the end of the cosine
 constexpr double sufficient_decrease = 0.25; // rho grows unless h fell to this share
 constexpr double warm_up = 0.5;              // of the steps, over which lambda rises to its value
-constexpr std::int64_t penalty_updates = 20; // in a fit, unless rho_interval is given
-
-// An epoch passes over a table with few rows several times: what matters is the number of steps in
-// which rho grows by its factor, and with 1 step an epoch nothing is learned at all. Steps on wide
-// tables cost more, so there are fewer of them.
-std::int64_t least_steps_per_epoch(std::int64_t features) {
-  return std::clamp<std::int64_t>(3600 / features, 15, 120);
-}
 
 std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -40,48 +35,6 @@ std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 // grew with their number, it would crush the edges before the data can tell them apart.
 double first_rho(std::int64_t features) {
   return std::min(1.0, 10 / static_cast<double>(features));
-}
-
-// Sums are taken in eight parts, which is fast and, unlike BLAS, the same for any alignment.
-constexpr int lanes = 8;
-
-template <class T>
-T total(const T (&part)[lanes]) {
-  return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
-}
-
-// Of the edge weights times their factors; excluded edges have the weight 0.
-template <class T>
-double absolute_sum(const T* parameters, const Matrix& factor, std::int64_t channels) {
-  double total = 0;
-  for (std::int64_t j = 0; j < factor.cols(); ++j)
-    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
-      for (std::int64_t i = 0; i < factor.rows(); ++i)
-        if (const T w = parameters[u * factor.rows() + i]; w != 0)
-          total += factor(i, j) * std::fabs(w);
-  return total;
-}
-
-struct Sums {
-  double absolute = 0, squares = 0;
-};
-
-// Adds pull w, the gradient of the constraint and of the ridge for the n weights of one unit, and
-// their |w| and w^2.
-template <class T>
-void add_penalty(const T* w, const T* pull, std::int64_t n, T* gradient, Sums& sums) {
-  T absolute[lanes] = {}, squares[lanes] = {};
-  const auto add = [&](std::int64_t i, int lane) {
-    gradient[i] += pull[i] * w[i];
-    absolute[lane] += std::fabs(w[i]);
-    squares[lane] += w[i] * w[i];
-  };
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (int lane = 0; lane < lanes; ++lane) add(i + lane, lane);
-  for (; i < n; ++i) add(i, 0);
-  sums.absolute += total(absolute);
-  sums.squares += total(squares);
 }
 
 template <class T>
@@ -158,6 +111,14 @@ void exclude_edges(const Matrix& factor, std::int64_t channels, T* parameters) {
         if (std::isinf(factor(i, j))) parameters[u * factor.rows() + i] = 0;
 }
 
+// Parameters on their way, and what is told of it.
+template <class T>
+struct Solution {
+  std::vector<T> parameters;
+  std::vector<DagEpoch> history;
+  double h = 0;
+};
+
 // The history and the parameters as one vector, history first; and back, up to what comes behind.
 constexpr std::int64_t epoch_values = 7;
 
@@ -202,151 +163,12 @@ double constraint_in_domain(Objective<T>& objective, std::vector<T>& parameters,
   }
 }
 
-// One weight or more for every edge, see EdgeWeightModel.
-template <class T>
-class EdgeWeightTerms final : public EdgeTerms<T> {
-public:
-  EdgeWeightTerms(const EdgeWeightModel<T>& model, Constraint form)
-      : model_(model), constraint_(form), strength_(model.shape().inputs, model.shape().features),
-        slope_(model.shape().inputs, model.shape().features),
-        absolute_(static_cast<std::size_t>(ceiling(model.shape().features, block_effects))),
-        squares_(absolute_.size()) {}
-
-  double constraint(const T* parameters, Run& run) override;
-  double add(const T* parameters, const Penalty& penalty, T* gradient, Run& run) override;
-  Shrinkage shrinkage(const T*) const override { return {model_.edge_parameters(), {1.0}}; }
-
-private:
-  const EdgeWeightModel<T>& model_;
-  AcyclicityConstraint<T> constraint_;
-  Matrix strength_, slope_;                ///< S and dh/dS
-  std::vector<double> absolute_, squares_; ///< sums over the weights of a block of effects
-  double h_ = 0;
-};
-
-template <class T>
-double EdgeWeightTerms<T>::constraint(const T* parameters, Run& run) {
-  const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
-                     channels = model_.shape().channels;
-  run.parallel_for(ceiling(m, block_effects), [&](std::int64_t block) {
-    const std::int64_t end = std::min(m, (block + 1) * block_effects);
-    for (std::int64_t j = block * block_effects; j < end; ++j) {
-      double* s = strength_.column(j);
-      std::fill_n(s, inputs, 0.0);
-      for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u) {
-        const T* w = parameters + u * inputs;
-        for (std::int64_t i = 0; i < inputs; ++i) s[i] += static_cast<double>(w[i]) * w[i];
-      }
-    }
-  });
-  return h_ = model_.causes().empty() ? constraint_(strength_, slope_, run)
-                                      : sparse_expm<T>(strength_, model_.causes(), slope_, run);
-}
-
-template <class T>
-double EdgeWeightTerms<T>::add(const T* parameters, const Penalty& penalty, T* gradient,
-                               Run& run) {
-  const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
-                     channels = model_.shape().channels;
-  // All terms in one pass over the weights, which on wide tables do not fit into the cache.
-  const double multiplier = 2 * (penalty.rho * h_ + penalty.alpha);
-  const double l2 = model_.shape().ridged > 0 ? penalty.l2 : 0;
-  const std::int64_t blocks = ceiling(m, block_effects);
-  run.parallel_for(blocks, [&](std::int64_t block) {
-    Sums sums;
-    std::vector<T> pull(static_cast<std::size_t>(inputs));
-    const std::int64_t end = std::min(m, (block + 1) * block_effects);
-    for (std::int64_t j = block * block_effects; j < end; ++j) {
-      const double* slope = slope_.column(j);
-      std::transform(slope, slope + inputs, pull.begin(),
-                     [&](double s) { return static_cast<T>(multiplier * s + l2); });
-      for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
-        add_penalty(parameters + u * inputs, pull.data(), inputs, gradient + u * inputs, sums);
-    }
-    absolute_[static_cast<std::size_t>(block)] = sums.absolute;
-    squares_[static_cast<std::size_t>(block)] = sums.squares;
-  });
-  double absolute = std::accumulate(absolute_.begin(), absolute_.end(), 0.0);
-  double squares = std::accumulate(squares_.begin(), squares_.end(), 0.0);
-  for (std::int64_t p = model_.edge_parameters(); p < model_.shape().ridged; ++p) {
-    gradient[p] += static_cast<T>(l2) * parameters[p];
-    squares += static_cast<double>(parameters[p]) * parameters[p];
-  }
-
-  if (penalty.factor) absolute = absolute_sum(parameters, *penalty.factor, channels);
-  return penalty.lambda * absolute + 0.5 * l2 * squares + 0.5 * penalty.rho * h_ * h_ +
-         penalty.alpha * h_;
-}
-
-} // namespace
-
-// The cycles that the steps of the weights close are as many as there are columns.
-double h_tolerance(const DagOptions& options, std::int64_t features) {
-  if (!std::isnan(options.h_tolerance)) return options.h_tolerance;
-  return 1e-5 * static_cast<double>(std::max<std::int64_t>(10, features));
-}
-
-template <class T>
-EdgeTerms<T>::~EdgeTerms() = default;
-
-template <class T>
-std::unique_ptr<EdgeTerms<T>> EdgeWeightModel<T>::edge_terms(Constraint form) const {
-  return std::make_unique<EdgeWeightTerms<T>>(*this, form);
-}
-
-template <class T>
-Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty,
-                              T* gradient, Run& run) {
-  Loss loss;
-  loss.score = model_.score(batch, parameters, gradient, run);
-  loss.h = h_;
-  loss.total = loss.score.reconstruction + loss.score.kl +
-               terms_->add(parameters, penalty, gradient, run);
-  return loss;
-}
-
-Pace::Pace(std::int64_t rows, std::int64_t features, const DagOptions& options)
-    : epochs(options.epochs), batch_rows(std::min(options.batch_size, rows)) {
-  // An epoch is one or more passes over the rows, rounded up to whole batches.
-  const std::int64_t passes = ceiling(least_steps_per_epoch(features) * batch_rows, rows);
-  steps_per_epoch = ceiling(passes * rows, batch_rows);
-  steps = checked_size(epochs, steps_per_epoch, "steps");
-  // exp(S) costs as much as the rest of a step from about here on, and hardly changes in a few
-  // steps. Every step may leave the domain of the log-det form.
-  if (options.constraint == Constraint::expm)
-    constraint_interval = std::clamp<std::int64_t>(features / 64, 1, 64);
-  update_interval = options.rho_interval > 0
-                        ? options.rho_interval
-                        : std::max<std::int64_t>(1, epochs / penalty_updates);
-}
-
-bool Pace::ends_with_h(std::int64_t epoch) const {
-  return 4 * constraint_interval <= steps_per_epoch || epoch % update_interval == 0 ||
-         epoch == epochs;
-}
-
-// The weights grow from almost nothing: h goes through orders of magnitude within a few steps.
-std::int64_t Pace::next_renewal(std::int64_t step) const {
-  return step + std::min(std::max<std::int64_t>(step / 4, 4), constraint_interval);
-}
-
-std::int64_t Pace::renewals() const {
-  // In a time that does not grow with the steps: they come to regular intervals soon.
-  std::int64_t count = 0, step = 0;
-  for (; step < steps && next_renewal(step) - step < constraint_interval;
-       step = next_renewal(step))
-    ++count;
-  if (step < steps) count += ceiling(steps - step, constraint_interval);
-  return count + (4 * constraint_interval <= steps_per_epoch ? epochs
-                                                             : ceiling(epochs, update_interval));
-}
-
 template <class T>
 Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lambda,
                                  const Matrix& factor, const std::vector<Edge>& start,
                                  const DagOptions& options, Run& run, Checkpoint* checkpoint) {
   const std::int64_t m = model.shape().features;
-  const Pace pace(table.rows(), m, options);
+  const TrainingPlan plan(table.rows(), m, options);
 
   Solution<T> fit;
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
@@ -356,12 +178,12 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective<T> objective(model, options.constraint);
   optim::Adam<T> adam(std::ssize(fit.parameters));
-  const optim::CosineSchedule schedule(pace.steps, final_rate);
-  BatchReader<T> reader(table, pace.batch_rows, run.seed());
+  const optim::CosineSchedule part_of_rate(plan.steps, final_rate);
+  BatchReader<T> reader(table, plan.batch_rows, run.seed());
   std::int64_t renewal = 0;
   const auto renew_constraint = [&](std::int64_t step, std::int64_t epoch) {
     if (step < renewal) return;
-    renewal = pace.next_renewal(step);
+    renewal = plan.next_renewal(step);
     constraint_in_domain(objective, fit.parameters, epoch, run);
   };
 
@@ -374,16 +196,16 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     penalty.alpha = multipliers[1];
     h_before = multipliers[2];
     first_epoch = checkpoint->epoch + 1;
-    step = checkpoint->epoch * pace.steps_per_epoch;
-    while (renewal < step) renewal = pace.next_renewal(renewal);
+    step = checkpoint->epoch * plan.steps_per_epoch;
+    while (renewal < step) renewal = plan.next_renewal(renewal);
     reader.skip(step);
     fit.h = objective.constraint(fit.parameters.data(), run);
   }
   for (std::int64_t epoch = first_epoch; epoch <= options.epochs; ++epoch) {
     DagEpoch record{epoch, 0, 0, 0, 0, penalty.rho, penalty.alpha};
-    const bool ends_with_h = pace.ends_with_h(epoch);
-    const double steps = static_cast<double>(pace.steps_per_epoch);
-    for (std::int64_t s = 0; s < pace.steps_per_epoch; ++s) {
+    const bool ends_with_h = plan.ends_with_h(epoch);
+    const double steps = static_cast<double>(plan.steps_per_epoch);
+    for (std::int64_t s = 0; s < plan.steps_per_epoch; ++s) {
       const Batch<T> batch = reader.next(run);
       renew_constraint(step, epoch);
       const Loss loss = objective(batch, fit.parameters.data(), penalty, gradient.data(), run);
@@ -393,11 +215,11 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
       record.reconstruction += loss.score.reconstruction / steps;
       record.kl += loss.score.kl / steps;
       fit.h = loss.h;
-      const double progress = static_cast<double>(step) / static_cast<double>(pace.steps);
+      const double progress = static_cast<double>(step) / static_cast<double>(plan.steps);
       proximal_step(adam, fit.parameters, gradient, objective.shrinkage(fit.parameters.data()),
-                    factor, model.shape().channels, options.learning_rate * schedule(step),
+                    factor, model.shape().channels, options.learning_rate * part_of_rate(step),
                     lambda * std::min(1.0, progress / warm_up), run);
-      run.report({"dag", ++step, pace.steps, loss.total, loss.h});
+      run.report({"dag", ++step, plan.steps, loss.total, loss.h});
     }
     // The last step may have left the domain, where the multipliers must not be updated.
     if (ends_with_h) fit.h = constraint_in_domain(objective, fit.parameters, epoch, run);
@@ -405,7 +227,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     fit.history.push_back(record);
 
     // Half of the tolerance, so that h does not drift back over it while the penalty rests.
-    if (epoch % pace.update_interval == 0 && fit.h > 0.5 * h_tolerance(options, m)) {
+    if (epoch % plan.update_interval == 0 && fit.h > 0.5 * h_tolerance_of(options, m)) {
       penalty.alpha += penalty.rho * fit.h;
       if (fit.h > sufficient_decrease * h_before)
         penalty.rho = std::min(penalty.rho * options.rho_growth, options.rho_max);
@@ -429,17 +251,24 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   return fit;
 }
 
-template class EdgeTerms<float>;
-template class EdgeTerms<double>;
-template std::unique_ptr<EdgeTerms<float>> EdgeWeightModel<float>::edge_terms(Constraint) const;
-template std::unique_ptr<EdgeTerms<double>> EdgeWeightModel<double>::edge_terms(Constraint) const;
-template class Objective<float>;
-template class Objective<double>;
-template Solution<float> augmented_lagrangian(Model<float>&, const Table&, double, const Matrix&,
-                                              const std::vector<Edge>&, const DagOptions&, Run&,
-                                              Checkpoint*);
-template Solution<double> augmented_lagrangian(Model<double>&, const Table&, double, const Matrix&,
-                                               const std::vector<Edge>&, const DagOptions&, Run&,
-                                               Checkpoint*);
+template <class T>
+TrainedModel train_in(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
+                      const std::vector<Edge>& start, const DagOptions& options, Run& run,
+                      Checkpoint* checkpoint) {
+  const std::unique_ptr<Model<T>> model = make_model<T>(table.features(), causes, options);
+  Solution<T> solution =
+      augmented_lagrangian(*model, table, lambda, factor, start, options, run, checkpoint);
+  return {model->edges(table, solution.parameters.data(), run), std::move(solution.history),
+          solution.h};
+}
+
+} // namespace
+
+TrainedModel train(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
+                   const std::vector<Edge>& start, const DagOptions& options, Run& run,
+                   Checkpoint* checkpoint) {
+  const auto learn = trains_in_float(options) ? train_in<float> : train_in<double>;
+  return learn(table, causes, lambda, factor, start, options, run, checkpoint);
+}
 
 } // namespace cape::sem

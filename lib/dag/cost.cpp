@@ -3,10 +3,16 @@ module;
 #include <algorithm>
 #include <cstdint>
 #include <new>
-#include <string>
+#include <span>
 #include <typeinfo>
 #include <vector>
 module cape.dag;
+#include "dag/cost.hpp"
+#include "dag/low_rank.hpp"
+#include "dag/options.hpp"
+#include "dag/screening.hpp"
+#include "dag/threshold.hpp"
+#include "dag/training_plan.hpp"
 
 namespace cape {
 namespace {
@@ -28,21 +34,21 @@ double screening_seconds(std::int64_t rows, std::int64_t columns) {
 
 double training_seconds(std::int64_t rows, std::int64_t columns, std::int64_t inputs,
                         const DagOptions& options) {
-  const sem::Pace pace(rows, columns, options);
+  const sem::TrainingPlan plan(rows, columns, options);
   const double m = real(columns), p = real(inputs), r = real(options.rank);
   // Five products with U or V and the pull of h; h from products of pairs of their columns.
   if (options.rank > 0) {
     const double pairs = r * (r + 1) / 2;
     const double measure = pairs < m ? 6 * m * pairs * pairs + 20 * pairs * pairs * pairs
                                      : 4 * m * m * pairs + 20 * m * m * m;
-    return real(pace.steps) * (10 * real(pace.batch_rows) * r + 8 * pairs) * m * per_product +
-           real(pace.renewals()) * measure * per_measure;
+    return real(plan.steps) * (10 * real(plan.batch_rows) * r + 8 * pairs) * m * per_product +
+           real(plan.renewals()) * measure * per_measure;
   }
   const double hidden = options.sem == Sem::linear ? 1 : real(options.hidden);
-  const double units = real(pace.batch_rows) * m * hidden;
-  return (sem::in_float(options) ? 0.5 : 1) *
-         (real(pace.steps) * units * (4 * p * per_product + per_sigmoid) +
-          real(pace.renewals()) * 20 * m * m * p * per_measure);
+  const double units = real(plan.batch_rows) * m * hidden;
+  return (trains_in_float(options) ? 0.5 : 1) *
+         (real(plan.steps) * units * (4 * p * per_product + per_sigmoid) +
+          real(plan.renewals()) * 20 * m * m * p * per_measure);
 }
 
 // A column has 10 partners, made symmetric where the order is searched for: some 20, and more in
@@ -74,10 +80,10 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   checked_size(rows, columns, "the table");
   sem::check_low_rank(columns, {}, options);
   const double m = real(columns);
-  const double inputs = real(sem::input_count(columns, options));
+  const double inputs = real(inputs_of_effect(options, columns));
   const bool packed = inputs < m;
   const double units = options.sem == Sem::mlp ? real(options.hidden) : 1;
-  const double number = sem::in_float(options) ? sizeof(float) : sizeof(double);
+  const double number = trains_in_float(options) ? sizeof(float) : sizeof(double);
   // Signs take 256 rows.
   const double batch = real(std::min(rows, std::max<std::int64_t>(options.batch_size, 256)));
   if (options.rank > 0)
@@ -97,7 +103,7 @@ double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptio
   checked_size(rows, columns, "the table");
   sem::check_low_rank(columns, {}, options);
   if (rows == 0 || columns == 0) return 0;
-  const std::int64_t inputs = sem::input_count(columns, options);
+  const std::int64_t inputs = inputs_of_effect(options, columns);
   return (inputs < columns ? screening_seconds(rows, columns) : 0) +
          training_seconds(rows, columns, inputs, options) +
          refinement_seconds(rows, columns, options);

@@ -1,220 +1,176 @@
-// Held-out tests of the causes of single columns among their strongest partners: the graph of many
-// columns, and a threshold from a sample of them (docs/method.md, Refinement and Threshold).
 module;
+#include "dag/kernels/node_regression.hpp"
+#include "internal/arma.hpp"
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <new>
-#include <numeric>
-#include <set>
+#include <optional>
 #include <span>
-#include <string>
-#include <tuple>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.dag;
+#include "dag/elimination.hpp"
+#include "dag/row_design.hpp"
 
 namespace cape {
 namespace {
 
-constexpr double least_weight = 0.1 * automatic_threshold;
-
-// What was learned by features of the table, all weights positive, what is required the largest.
-std::vector<Edge> weighted_edges(const std::vector<Edge>& weights, const sem::Table& table,
-                                 const EdgeFactors& known) {
-  std::vector<Edge> edges = edges_between(weights, places(table.source_columns(), table.columns()));
-  for (Edge& e : edges) e.weight = std::fabs(e.weight);
-  std::set<std::pair<std::int64_t, std::int64_t>> required;
-  for (const Edge& e : known.required()) required.emplace(e.from, e.to);
-  std::erase_if(edges, [&](const Edge& e) {
-    return e.weight <= least_weight || required.contains({e.from, e.to});
-  });
-  for (const auto& [from, to] : required) edges.push_back({from, to, required_weight});
-  return edges;
+// The squared error beyond which a row counts as an outlier: for normal errors that of three
+// standard deviations, by their 95 % quantile (3.8415 is that of a squared standard normal
+// variable). A lower quantile would be that of the many zeros of sparse counts.
+double outlier_limit(std::vector<double> squared_error) {
+  const auto quantile = squared_error.begin() + std::ssize(squared_error) * 95 / 100;
+  std::ranges::nth_element(squared_error, quantile);
+  return 9 * *quantile / 3.8415;
 }
 
-// The features that are joined most strongly to another one, and how strongly: `most` of them, and
-// all that are required.
-class Partners {
-public:
-  explicit Partners(std::int64_t most) : most_(most) {}
-  void add(std::int64_t feature, double strength) {
-    const auto known = std::ranges::find(all_, feature, &Partner::feature);
-    if (known != all_.end()) {
-      known->strength = std::max(known->strength, strength);
-      return;
-    }
-    all_.push_back({feature, strength});
-    if (std::ssize(all_) <= most_) return;
-    const auto weakest = std::ranges::min_element(
-        all_, {}, [](const Partner& p) { return std::pair(p.strength, -p.feature); });
-    if (weakest->strength < required_weight) all_.erase(weakest);
-  }
-  std::vector<std::int64_t> features() const { // rising
-    std::vector<std::int64_t> out;
-    for (const Partner& p : all_) out.push_back(p.feature);
-    std::ranges::sort(out);
-    return out;
-  }
-
-private:
-  struct Partner {
-    std::int64_t feature;
-    double strength;
+// t of the paired differences without - with, of errors up to a limit; 0 where they do not vary. By a
+// power of 2, which changes no bit of t, the differences are such that squares neither overflow nor
+// vanish.
+double paired_t(const std::vector<double>& without, const std::vector<double>& with, double limit) {
+  const double n = static_cast<double>(with.size());
+  const auto unscaled = [&](std::size_t r) {
+    return std::min(without[r], limit) - std::min(with[r], limit);
   };
-  std::int64_t most_;
-  std::vector<Partner> all_;
-};
-
-// Of each of these effects its partners, one way or the other, that are earlier in the order.
-std::vector<std::vector<std::int64_t>>
-possible_causes(std::span<const std::int64_t> effects, const std::vector<Edge>& edges,
-                std::span<const std::int64_t> order, const EdgeFactors& known, std::int64_t most) {
-  const auto size = std::ssize(order);
-  const std::vector<std::int64_t> place = places(size, effects), position = places(size, order);
-  std::vector<Partners> partners(effects.size(), Partners(most));
-  const auto join = [&](std::int64_t effect, std::int64_t other, double weight) {
-    if (const std::int64_t at = place[static_cast<std::size_t>(effect)]; at >= 0)
-      partners[static_cast<std::size_t>(at)].add(other, weight);
-  };
-  for (const Edge& e : edges) {
-    join(e.to, e.from, e.weight);
-    join(e.from, e.to, e.weight);
+  double largest = 0;
+  for (std::size_t r = 0; r < with.size(); ++r) largest = std::max(largest, std::fabs(unscaled(r)));
+  if (largest == 0) return 0;
+  const int exponent = std::ilogb(largest);
+  const auto difference = [&](std::size_t r) { return std::scalbn(unscaled(r), -exponent); };
+  double shift = 0, sum = 0;
+  for (std::size_t r = 0; r < with.size(); ++r) shift += difference(r);
+  shift /= n;
+  for (std::size_t r = 0; r < with.size(); ++r) {
+    const double d = difference(r) - shift;
+    sum += d * d;
   }
-  std::vector<std::vector<std::int64_t>> causes(effects.size());
-  for (std::size_t at = 0; at < effects.size(); ++at) {
-    const std::int64_t here = position[static_cast<std::size_t>(effects[at])];
-    const std::vector<double> factor =
-        known.empty() ? std::vector<double>() : known.causes_of(effects[at]);
-    for (const std::int64_t other : partners[at].features())
-      if (position[static_cast<std::size_t>(other)] < here &&
-          (factor.empty() || !std::isinf(factor[static_cast<std::size_t>(other)])))
-        causes[at].push_back(other);
-  }
-  return causes;
+  return sum > 0 ? shift / std::sqrt(sum / (n - 1) / n) : 0;
 }
 
-// What the tests say of these effects, by features. Of the table only the columns that take part
-// are in memory.
-Elimination test(const sem::Table& table, std::int64_t rows, std::span<const std::int64_t> effects,
-                 const std::vector<std::vector<std::int64_t>>& causes, const EdgeFactors& known,
-                 const DagOptions& options, Run& run, Journal* journal,
-                 const std::function<void(std::size_t)>& report) {
-  report(effects.size());
-  std::set<std::int64_t> distinct(effects.begin(), effects.end());
-  for (const auto& of_one : causes) distinct.insert(of_one.begin(), of_one.end());
-  const std::vector<std::int64_t> columns(distinct.begin(), distinct.end());
-  const std::vector<std::int64_t> place = places(table.features(), columns);
-  std::vector<std::vector<std::int64_t>> by_place(columns.size());
-  for (std::size_t at = 0; at < effects.size(); ++at) {
-    auto& of_one = by_place[static_cast<std::size_t>(place[static_cast<std::size_t>(effects[at])])];
-    for (const std::int64_t i : causes[at]) of_one.push_back(place[static_cast<std::size_t>(i)]);
-    std::ranges::sort(of_one);
-  }
-  Elimination found = eliminate(table.spaced_rows(rows, columns, run),
-                                table.spaced_missing(rows, columns), by_place,
-                                edges_between(known.required(), place), options, run, journal, report);
-  for (std::vector<Edge>* edges : {&found.kept, &found.tested})
-    for (Edge& e : *edges)
-      e = {columns[static_cast<std::size_t>(e.from)], columns[static_cast<std::size_t>(e.to)],
-           e.weight};
-  return found;
+// An effect may be one of large values alone, or be hidden by a few outliers: the larger t counts,
+// of the errors as they are and up to the limit of an outlier.
+double effect_t(const std::vector<double>& without, const std::vector<double>& with) {
+  if (std::ssize(with) < least_rows) return 0; // of columns with missing values
+  return std::max(paired_t(without, with, std::numeric_limits<double>::infinity()),
+                  paired_t(without, with, outlier_limit(with)));
+}
+
+// The errors of the rows where neither end of an edge is missing: what was drawn is as much a function
+// of the other end as the draw made it.
+std::vector<double> where_known(const std::vector<double>& errors, const Regressions& regressions,
+                                const sem::Mask& missing, std::int64_t from, std::int64_t to) {
+  if (missing.empty()) return errors;
+  std::vector<double> known;
+  for (std::int64_t i = 0; i < std::ssize(errors); ++i)
+    if (const std::int64_t row = regressions.row(i); !missing(row, from) && !missing(row, to))
+      known.push_back(errors[static_cast<std::size_t>(i)]);
+  return known;
 }
 
 } // namespace
 
-Digraph unpruned_graph(const Dag& dag) {
-  std::vector<Edge> edges = entries(dag.weights);
-  for (Edge& e : edges) e.weight = std::fabs(e.weight);
-  return Digraph(dag.weights.cols, std::move(edges));
+std::optional<double> recorded(const Journal* journal, std::uint64_t key) {
+  return journal ? journal->find(key) : std::nullopt;
 }
 
-TestedGraph test_graph(const sem::Table& table, const std::vector<Edge>& weights,
-                       const EdgeFactors& known, const DagOptions& options, Run& run,
-                       Journal* journal) {
-  const std::int64_t m = table.features();
-  const std::vector<Edge> edges = weighted_edges(weights, table, known);
-  TestedGraph result;
-  result.order = topological_order(project_acyclic(Digraph(m, edges), least_weight, run).graph);
-  std::vector<std::int64_t> all(static_cast<std::size_t>(m));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  const auto causes =
-      possible_causes(all, edges, result.order, known, most_partners(options.sem));
-  // As many effects at a time as make some 256 MB of table with their causes.
-  const std::int64_t block = std::clamp<std::int64_t>(
-      (std::int64_t{1} << 25) / (table.rows() * (1 + most_partners(options.sem))), 8, 256);
-  for (std::int64_t first = 0; first < m; first += block) {
-    const std::int64_t end = std::min(m, first + block);
-    const Elimination found =
-        test(table, table.rows(), std::span(all.begin() + first, all.begin() + end),
-             std::vector(causes.begin() + first, causes.begin() + end), known, options, run,
-             journal, [&](std::size_t open) {
-               run.report({"dag.refine", end - static_cast<std::int64_t>(open), m});
-             });
-    result.edges.kept.insert(result.edges.kept.end(), found.kept.begin(), found.kept.end());
-    result.edges.tested.insert(result.edges.tested.end(), found.tested.begin(),
-                               found.tested.end());
-  }
-  return result;
+void record(Journal* journal, std::uint64_t key, double value) {
+  if (journal && std::isfinite(value)) journal->add(key, value);
 }
 
-ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector<Edge>& weights,
-                                      const DagOptions& options, Run& run, Journal* journal) {
-  const std::int64_t m = table.features();
-  const EdgeFactors nothing;
-  const std::vector<Edge> edges = weighted_edges(weights, table, nothing);
-  std::vector<std::int64_t> effects = Rng(run.seed(), {hash("dag.threshold")}).permutation(m);
-  effects.resize(static_cast<std::size_t>(std::min(m, sampled_effects)));
-  // A graph cut higher is this one without its weaker edges.
-  const Digraph acyclic = project_acyclic(Digraph(m, edges), least_weight, run).graph;
-  const std::vector<std::int64_t> place = places(m, effects);
-  std::vector<Edge> into;
-  for (const Edge& e : acyclic.edges())
-    if (place[static_cast<std::size_t>(e.to)] >= 0) into.push_back(e);
-  if (into.empty()) return {};
-  std::ranges::sort(into, {}, [](const Edge& e) { return std::tuple(-e.weight, e.from, e.to); });
+TestedEdges eliminate(std::vector<Family> open, const Regressions& regressions,
+                      const sem::Mask& missing, double least_t,
+                      const std::function<bool(std::int64_t, std::int64_t)>& required, Run& run,
+                      Journal* journal,
+                      const std::function<void(std::size_t, std::size_t)>& report) {
+  // Only families that may still lose a parent stay open.
+  std::erase_if(open, [](const Family& f) { return f.parents.empty(); });
+  std::vector<std::vector<double>> error(open.size()); // empty until a trial needs it
 
-  const auto causes = possible_causes(effects, edges, topological_order(acyclic), nothing,
-                                      most_partners(options.sem));
-  const Elimination found =
-      test(table, std::min(sampled_rows, table.rows()), effects, causes, nothing, options, run,
-           journal, [&, round = std::int64_t{0}](std::size_t) mutable {
-             run.report({"dag.threshold", round++});
-           });
-  std::set<std::pair<std::int64_t, std::int64_t>> kept;
-  for (const Edge& e : found.kept) kept.emplace(e.from, e.to);
-  ThresholdSuggestion best{into.front().weight, std::ssize(effects), std::ssize(kept),
-                           std::ssize(kept)};
-  std::int64_t differing = best.differing;
-  for (std::size_t k = 0; k < into.size(); ++k) {
-    differing += kept.contains({into[k].from, into[k].to}) ? -1 : 1;
-    const double above = into[k].weight;
-    const double below = k + 1 < into.size() ? into[k + 1].weight : least_weight;
-    if (differing < best.differing && below < above) {
-      best.differing = differing;
-      best.threshold = std::min(std::sqrt(above * below), std::nextafter(above, 0.0));
+  struct Trial {
+    std::size_t of; // which of the open families
+    Family without;
+    std::int64_t parent;
+    std::uint64_t key;
+    std::vector<double> error; // empty if the journal knows t
+    double t;
+  };
+  const auto test = [&](Trial& trial) {
+    trial.error = regressions.squared_error(trial.without);
+    const auto errors = [&](const std::vector<double>& of_all) {
+      return where_known(of_all, regressions, missing, trial.parent, trial.without.node);
+    };
+    trial.t = effect_t(errors(trial.error), errors(error[trial.of]));
+    record(journal, trial.key, trial.t);
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, double> statistic; // 0 where not tested
+  TestedEdges result;
+  while (!open.empty()) {
+    std::vector<Trial> trials;
+    for (std::size_t o = 0; o < open.size(); ++o)
+      for (const std::int64_t parent : open[o].parents) {
+        if (required(parent, open[o].node)) continue;
+        Family without = open[o];
+        std::erase(without.parents, parent);
+        Family tested = without; // the one that is left out comes last
+        tested.parents.push_back(parent);
+        const std::uint64_t key = regressions.key("dag.refine.t", tested);
+        trials.push_back({o, std::move(without), parent, key, {}, 0});
+      }
+    // The first trial of a family comes with the family's own error, so that with every two
+    // regressions something is done that need not be done again.
+    std::vector<Trial*> first, others;
+    std::vector<bool> begun(open.size());
+    for (Trial& trial : trials) {
+      const std::size_t o = trial.of;
+      if (const std::optional<double> t = recorded(journal, trial.key)) {
+        trial.t = *t;
+      } else if (error[o].empty() && !begun[o]) {
+        begun[o] = true;
+        first.push_back(&trial);
+      } else {
+        others.push_back(&trial);
+      }
     }
-  }
-  return best;
-}
+    report(2 * first.size() + others.size(), open.size());
+    run.parallel_for(std::ssize(first), [&](std::int64_t i) {
+      Trial& trial = *first[static_cast<std::size_t>(i)];
+      error[trial.of] = regressions.squared_error(open[trial.of]);
+      test(trial);
+    });
+    run.parallel_for(std::ssize(others),
+                     [&](std::int64_t i) { test(*others[static_cast<std::size_t>(i)]); });
 
-ThresholdSuggestion suggest_threshold(const MatrixView& x, const Digraph& graph,
-                                      const DagOptions& options_in, Run& run) {
-  DagOptions options = options_in;
-  check_options(fields(options));
-  check_view(x, "x");
-  check_finite(x, "x");
-  if (graph.size() != x.cols)
-    throw Error(Status::dim_mismatch, message("x has ", x.cols, " columns but the graph has ",
-                                              graph.size(), " nodes; they must be as many"));
-  const RowSource source = rows_of(x);
-  const Matrix equal;
-  return suggest_threshold(sem::Table(source, equal, options.standardize, true, run), graph.edges(),
-                           options, run, nullptr);
+    std::vector<Trial*> weakest(open.size(), nullptr);
+    for (Trial& trial : trials) {
+      statistic[{trial.parent, trial.without.node}] = trial.t;
+      Trial*& w = weakest[trial.of];
+      if (w == nullptr || trial.t < w->t) w = &trial;
+    }
+    std::vector<Family> next;
+    std::vector<std::vector<double>> next_error;
+    for (std::size_t o = 0; o < open.size(); ++o) {
+      if (weakest[o] == nullptr || !(weakest[o]->t < least_t)) {
+        for (const std::int64_t parent : open[o].parents)
+          result.kept.push_back({parent, open[o].node, statistic[{parent, open[o].node}]});
+      } else if (!weakest[o]->without.parents.empty()) {
+        next.push_back(std::move(weakest[o]->without));
+        next_error.push_back(std::move(weakest[o]->error));
+      }
+    }
+    open = std::move(next);
+    error = std::move(next_error);
+  }
+  std::ranges::sort(result.kept, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
+  for (const auto& [ends, t] : statistic) result.tested.push_back({ends.first, ends.second, t});
+  return result;
 }
 
 } // namespace cape

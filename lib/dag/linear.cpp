@@ -5,9 +5,13 @@ module;
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 module cape.dag;
+#include "dag/edge_weights.hpp"
+#include "dag/noise.hpp"
 
 namespace cape::sem {
 namespace {
@@ -30,7 +34,7 @@ public:
     residual_ = x - x * a;
     double total = 0;
     for (std::int64_t j = 0; j < m; ++j)
-      total += column_score(residual_.colptr(static_cast<arma::uword>(j)), n,
+      total += noise_score(residual_.colptr(static_cast<arma::uword>(j)), n,
                             batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
     slope = x.t() * residual_;
     slope *= -1;

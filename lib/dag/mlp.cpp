@@ -2,20 +2,23 @@
 // into each of its units.
 //   z_j = x_j - c_j - sum_k v_jk sigmoid(sum_i W_ijk x_i + b_jk)
 module;
-#include "internal/arma.hpp"
-#include "internal/borrow.hpp"
 #include "dag/kernels/column_product.hpp"
 #include "dag/kernels/hidden_layer.hpp"
+#include "internal/arma.hpp"
+#include "internal/borrow.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <numeric>
+#include <span>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.dag;
+#include "dag/edge_weights.hpp"
+#include "dag/noise.hpp"
 
 namespace cape::sem {
 namespace {
@@ -172,7 +175,7 @@ Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, 
       for (std::int64_t r = 0; r < n; ++r) z[r] = batch.x[j * n + r] - shift;
       simd::hidden_layer(units_.data() + u * n, n, hidden_, parameters + b_at() + u, v, z);
       part_[static_cast<std::size_t>(j)] =
-          column_score(z, n, batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
+          noise_score(z, n, batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
       gradient[c_at() + j] = -arma::accu(borrow(z, n, 1));
       simd::hidden_layer_slopes(units_.data() + u * n, n, hidden_, v, z, gradient + v_at() + u,
                                 gradient + b_at() + u);

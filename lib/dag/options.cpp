@@ -1,10 +1,13 @@
 module;
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <new>
+#include <string>
 #include <typeinfo>
 #include <utility>
-#include <vector>
 module cape.dag;
+#include "dag/options.hpp"
 
 namespace cape {
 
@@ -161,5 +164,94 @@ OptionFields fields(DagOptions& o) {
        .source = "docs/method.md"});
   return all;
 }
+
+// -------------------------------------------------------------------------------------- automatic
+
+// The largest of the M^2 correlations that are there by chance grows as sqrt(log M / N); below some
+// thousand rows it is what the L1 term has to hold down.
+double lambda_of(const DagOptions& options, std::int64_t rows, std::int64_t features) {
+  if (!std::isnan(options.lambda)) return options.lambda;
+  const double chance =
+      std::sqrt(std::log(static_cast<double>(features)) / static_cast<double>(rows));
+  switch (options.sem) {
+  case Sem::linear:
+  case Sem::paper: return std::max(0.05, 0.45 * chance);
+  case Sem::literal: return 1;
+  case Sem::mlp: break;
+  }
+  return std::max(0.02, 0.45 * chance);
+}
+
+// The cycles that the steps of the weights close are as many as there are columns.
+double h_tolerance_of(const DagOptions& options, std::int64_t features) {
+  if (!std::isnan(options.h_tolerance)) return options.h_tolerance;
+  return 1e-5 * static_cast<double>(std::max<std::int64_t>(10, features));
+}
+
+double threshold_of(const DagOptions& options) {
+  return std::isnan(options.threshold) ? automatic_threshold : options.threshold;
+}
+
+double refine_t_of(const DagOptions& options, std::int64_t rows) {
+  if (!std::isnan(options.refine_t)) return options.refine_t;
+  return std::max(1.0, 3.04 - 200 / static_cast<double>(rows));
+}
+
+// Regressions on few rows are short of them, and more folds leave them more: nine tenths instead of
+// half. The cost stays below that of 5,000 rows in two folds.
+std::int64_t refinement_folds(std::int64_t rows) {
+  return std::clamp<std::int64_t>(1 + 5000 / rows, 2, 10);
+}
+
+std::int64_t inputs_of_effect(const DagOptions& options, std::int64_t features) {
+  if (options.sem != Sem::mlp || options.candidates < 0 || options.candidates >= features - 1)
+    return features;
+  if (options.constraint == Constraint::logdet)
+    throw Error(Status::invalid_argument,
+                "dag.candidates is " + std::to_string(options.candidates) +
+                    ", below the number of other columns; with dag.constraint logdet, which needs "
+                    "all pairs, it must not be");
+  return options.candidates;
+}
+
+bool trains_in_float(const DagOptions& options) {
+  if (options.precision == Precision::float32 && options.sem != Sem::mlp)
+    throw Error(Status::invalid_argument,
+                "dag.precision is float; only dag.sem mlp can be trained in it");
+  return options.sem == Sem::mlp && options.precision != Precision::float64;
+}
+
+namespace {
+
+constexpr std::int64_t most_refined = 5000; // columns: the time of the tests grows with them
+
+// Whether regressions can tell the order of the columns.
+bool identifiable(const DagOptions& options) {
+  return options.sem == Sem::mlp || (options.sem == Sem::linear && !options.standardize);
+}
+
+} // namespace
+
+bool refines(const DagOptions& options, std::int64_t columns) {
+  return options.refine == Refine::always ||
+         (options.refine == Refine::automatic && identifiable(options) && columns <= most_refined);
+}
+
+bool tests_sample(const DagOptions& options, std::int64_t columns) {
+  return options.refine == Refine::automatic && identifiable(options) && columns > most_refined &&
+         std::isnan(options.threshold);
+}
+
+bool searches_order(const DagOptions& options, std::int64_t columns) {
+  constexpr std::int64_t limit = 100; // it takes a minute or two there
+  return columns <= limit || options.refine_window > 0;
+}
+
+std::int64_t search_window(const DagOptions& options, std::int64_t columns) {
+  if (options.refine_window >= 0) return options.refine_window;
+  return options.sem == Sem::linear ? columns : 3;
+}
+
+std::int64_t most_partners(Sem sem) { return sem == Sem::linear ? 30 : 10; }
 
 } // namespace cape

@@ -1,8 +1,8 @@
 // Cross-fitted regressions: well-trained networks, or least squares for sem linear (docs/method.md,
 // Refinement).
 module;
-#include "internal/arma.hpp"
 #include "dag/kernels/node_regression.hpp"
+#include "internal/arma.hpp"
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
@@ -19,8 +19,9 @@ module;
 #include <utility>
 #include <vector>
 module cape.dag;
-import cape.core;
 import cape.optim;
+#include "dag/options.hpp"
+#include "dag/range.hpp"
 #include "dag/regressions.hpp"
 
 namespace cape {
@@ -261,6 +262,53 @@ std::uint64_t Regressions::key(std::string_view work, const Family& family) cons
   add(family.node);
   for (const std::int64_t parent : family.parents) add(parent);
   return hash(text);
+}
+
+void check_observations(const MatrixView& x, const DagOptions& options) {
+  check_view(x, "x");
+  check_finite(x, "x");
+  if (x.rows < 10 || x.cols < 1)
+    throw Error(Status::invalid_argument, "x is " + std::to_string(x.rows) + " x " +
+                                              std::to_string(x.cols) +
+                                              "; it must have at least 10 rows and 1 column");
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    sem::Range range;
+    for (std::int64_t i = 0; i < x.rows; ++i) range.add(x(i, j));
+    if (range.constant())
+      throw Error(Status::invalid_argument,
+                  message("x: column ", j + 1, " (counted from 1) does not vary, but for rounding; "
+                          "leave it out"));
+  }
+  DagOptions copy = options;
+  check_options(fields(copy));
+}
+
+std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
+                                       std::span<const std::int64_t> parents,
+                                       const DagOptions& options, Run& run) {
+  check_observations(x, options);
+  const auto check_column = [&](std::int64_t j, const std::string& name) {
+    if (j < 0 || j >= x.cols)
+      throw Error(Status::invalid_argument, name + " is " + std::to_string(j) +
+                                                "; it must lie in [0, " + std::to_string(x.cols) +
+                                                ")");
+  };
+  check_column(target, "target");
+  Family family{target, {parents.begin(), parents.end()}};
+  for (const std::int64_t parent : parents) check_column(parent, "an element of parents");
+  std::ranges::sort(family.parents);
+  if (std::ranges::adjacent_find(family.parents) != family.parents.end() ||
+      std::ranges::binary_search(family.parents, target))
+    throw Error(Status::invalid_argument, "parents has an element twice, or has the target " +
+                                              std::to_string(target) +
+                                              "; they must be different columns");
+
+  const Regressions regressions(x, options, run);
+  const std::vector<double> error = regressions.squared_error(family);
+  std::vector<double> by_row(error.size());
+  for (std::int64_t i = 0; i < x.rows; ++i)
+    by_row[static_cast<std::size_t>(regressions.row(i))] = error[static_cast<std::size_t>(i)];
+  return by_row;
 }
 
 } // namespace cape

@@ -1,5 +1,4 @@
-// Cross-fitted regressions, which the refinement compares and missing values are drawn from; included
-// in the purview of their units.
+// Cross-fitted regressions, which the refinement compares and missing values are drawn from.
 #pragma once
 
 namespace cape {
@@ -64,5 +63,9 @@ private:
   std::vector<arma::mat> products_; // linear: X'X of the columns and the constant 1, of the
                                     // rows outside each fold
 };
+
+/// Error(invalid_argument) unless columns can be regressed on each other: x is finite with at least 10
+/// rows, and no column is constant.
+void check_observations(const MatrixView& x, const DagOptions& options);
 
 } // namespace cape

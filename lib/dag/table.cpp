@@ -14,6 +14,10 @@ module;
 #include <utility>
 #include <vector>
 module cape.dag;
+#include "dag/missing_values.hpp"
+#include "dag/range.hpp"
+#include "dag/row_design.hpp"
+#include "dag/table.hpp"
 
 namespace cape::sem {
 // GCC 14 crashes on a member whose imported class it has not completed before.
@@ -248,21 +252,18 @@ void Table::impute(const Design& design, const DagOptions& options, Run& run) {
     if (rows() - gaps(c) < least_rows) exogenous_.push_back(columns_[static_cast<std::size_t>(c)]);
   std::ranges::sort(exogenous_);
   exogenous_.erase(std::ranges::unique(exogenous_).begin(), exogenous_.end());
-  std::map<std::int64_t, std::vector<std::int64_t>> groups; // what is centred together
-  std::vector<std::int64_t> all;
+  const auto centred_together = rows_by_batch(design, rows());
   const bool batches = !design.batch.empty();
-  for (std::int64_t i = 0; i < rows(); ++i) {
-    all.push_back(i);
-    groups[batches ? design.batch[static_cast<std::size_t>(i)] : 0].push_back(i);
-  }
+  std::vector<std::int64_t> all(static_cast<std::size_t>(rows()));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
   const Matrix weight = read_weights<double>(all, run);
-  sem::impute(values_, missing_, weight, options, run);
+  draw_missing(values_, missing_, weight, options, run);
   // By the weights by which they were centred.
   run.parallel_for(features(), [&](std::int64_t c) {
     if (gaps(c) == 0) return;
     const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
     const bool exogenous = std::ranges::binary_search(exogenous_, static_cast<std::int64_t>(j));
-    for (const auto& [number, group] : groups) {
+    for (const auto& [batch, group] : centred_together) {
       double sum = 0, total = 0;
       for (const std::int64_t i : group) {
         double w = 1;

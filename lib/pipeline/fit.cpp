@@ -17,31 +17,17 @@ Matrix angles_of(const Embedding& embedding, const Options& options) {
   return rotary_angles(embedding.poincare, options.rotary.scale);
 }
 
-Fit put_together(Dag dag, Embedding embedding, const Options& options) {
-  Matrix angles = angles_of(embedding, options);
-  return {std::move(dag), std::move(embedding), std::move(angles)};
-}
-
 } // namespace
 
-Fit fit(const MatrixView& x, const Options& options, Run& run) {
-  return fit(x, {}, {}, options, run);
-}
-
-Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
-        const Options& options, Run& run) {
+Fit fit(const MatrixView& x, const Options& options, Run& run, const Prior& prior,
+        FitCheckpoint* checkpoint) {
   check_all(options);
-  Dag dag = learn_dag(x, knowledge, design, options.dag, run);
-  Embedding embedding = embed_dag(dag.graph, options.embed, run);
-  return put_together(std::move(dag), std::move(embedding), options);
-}
-
-Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
-        const Options& options, Run& run, FitCheckpoint& checkpoint) {
-  check_all(options);
-  Dag dag = learn_dag(x, knowledge, design, options.dag, run, checkpoint.dag);
-  Embedding embedding = embed_dag(dag.graph, options.embed, run, checkpoint.embedding);
-  return put_together(std::move(dag), std::move(embedding), options);
+  Dag dag = learn_dag(x, options.dag, run, prior, checkpoint ? &checkpoint->dag : nullptr);
+  Embedding embedding = checkpoint
+                            ? embed_dag(dag.graph, options.embed, run, checkpoint->embedding)
+                            : embed_dag(dag.graph, options.embed, run);
+  Matrix angles = angles_of(embedding, options);
+  return {std::move(dag), std::move(embedding), std::move(angles)};
 }
 
 CountsFit fit_counts(const SparseView& counts, const Options& options, Run& run) {

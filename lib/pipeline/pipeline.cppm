@@ -52,20 +52,17 @@ struct Fit {
   Matrix angles; ///< M x d
 };
 
-/// Steps I to III on a table of observations x features, as learn_dag() and embed_dag() take it and
-/// with their errors. All options are checked before the work begins; seed and threads are those of
-/// `run`, here and below, and not of options.run.
-Fit fit(const MatrixView& x, const Options& options, Run& run);
-/// The same with what is known of the graph and of the rows, as learn_dag() takes it.
-Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
-        const Options& options, Run& run);
 /// Where an interrupted fit() can go on: in Step I, or after it in Step II.
 struct FitCheckpoint {
   Checkpoint dag, embedding;
 };
-/// The same, from the checkpoint on, and keeping it up to date: see learn_dag() and embed_dag().
-Fit fit(const MatrixView& x, const Knowledge& knowledge, const Design& design,
-        const Options& options, Run& run, FitCheckpoint& checkpoint);
+
+/// Steps I to III on a table of observations x features, with what is known before, as learn_dag() and
+/// embed_dag() take it and with their errors. All options are checked before the work begins; seed and
+/// threads are those of `run`, here and below, and not of options.run. checkpoint: null, or where the
+/// fit goes on and what it keeps up to date, see learn_dag() and embed_dag().
+Fit fit(const MatrixView& x, const Options& options, Run& run, const Prior& prior = {},
+        FitCheckpoint* checkpoint = nullptr);
 
 /// Preprocess, then Steps I to III.
 struct CountsFit {

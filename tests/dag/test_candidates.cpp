@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(hold_what_the_user_requires) {
   DagOptions o = with_candidates(2);
   o.epochs = 10;
   Run run;
-  const Dag dag = cape::learn_dag(x, knowledge, {}, o, run);
+  const Dag dag = cape::learn_dag(x, o, run, {knowledge, {}});
   BOOST_TEST((dag.weights(4, 17) != 0 && dag.weights(5, 17) != 0)); // no room for others
   for (const std::int64_t i : {4, 5})
     BOOST_TEST(std::ranges::any_of(dag.graph.edges(),

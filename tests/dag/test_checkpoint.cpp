@@ -45,7 +45,7 @@ bool stops(const Matrix& x, const DagOptions& options, Checkpoint& checkpoint, s
   const auto before = [&](const cape::Progress& p) { return p.step < step; };
   Run run(4, 1, before, std::chrono::milliseconds(0));
   try {
-    cape::learn_dag(x, {}, {}, options, run, checkpoint);
+    cape::learn_dag(x, options, run, {}, &checkpoint);
   } catch (const cape::Error& e) {
     BOOST_TEST((e.code() == Status::cancelled));
     return true;
@@ -77,11 +77,11 @@ BOOST_AUTO_TEST_CASE(a_fit_that_went_on_is_the_fit_that_was_not_interrupted) {
       for (const std::int64_t step : {1, 150, 151, 333, 400, 700})
         interrupted += stops(x, options, checkpoint, step);
       Run rest(4, 2);
-      BOOST_TEST(same(cape::learn_dag(x, {}, {}, options, rest, checkpoint), whole));
+      BOOST_TEST(same(cape::learn_dag(x, options, rest, {}, &checkpoint), whole));
       BOOST_TEST(checkpoint.epoch == options.epochs);
       BOOST_TEST(interrupted >= 1);
       // And once more from the end: nothing is left to train.
-      BOOST_TEST(same(cape::learn_dag(x, {}, {}, options, rest, checkpoint), whole));
+      BOOST_TEST(same(cape::learn_dag(x, options, rest, {}, &checkpoint), whole));
     }
 }
 
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_refinement_goes_on_wherever_it_was_interrupted) {
       options.epochs = 2;
       Run run(4, 1);
       Checkpoint all;
-      const Dag whole = cape::learn_dag(x, {}, {}, options, run, all);
+      const Dag whole = cape::learn_dag(x, options, run, {}, &all);
       const std::int64_t pieces = all.journal.size();
       BOOST_TEST(pieces >= 20);
       BOOST_TEST(same(cape::learn_dag(x, options, run), whole));
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_refinement_goes_on_wherever_it_was_interrupted) {
             };
             Run attempt(4, threads, enough, std::chrono::milliseconds(0));
             try {
-              const Dag dag = cape::learn_dag(x, {}, {}, options, attempt, checkpoint);
+              const Dag dag = cape::learn_dag(x, options, attempt, {}, &checkpoint);
               BOOST_TEST(same(dag, whole));
               done = true;
             } catch (const cape::Error& e) {
@@ -134,14 +134,14 @@ BOOST_AUTO_TEST_CASE(what_is_finished_is_not_done_again) {
   options.refine_epochs = 2;
   Run run(4, 1);
   Checkpoint checkpoint;
-  const Dag whole = cape::learn_dag(x, {}, {}, options, run, checkpoint);
+  const Dag whole = cape::learn_dag(x, options, run, {}, &checkpoint);
   // Another result of a regression is taken as it is: nobody computes it again.
   const auto entries = checkpoint.journal.first(checkpoint.journal.size());
   checkpoint.journal = {};
   for (const auto& e : entries) checkpoint.journal.add(e.key, e.value + 100);
   bool other = false;
   try {
-    other = !same(cape::learn_dag(x, {}, {}, options, run, checkpoint), whole);
+    other = !same(cape::learn_dag(x, options, run, {}, &checkpoint), whole);
   } catch (const cape::Error& e) { // nor a place beyond the columns
     other = std::string(e.what()).find("checkpoint is damaged") != std::string::npos;
   }
@@ -153,11 +153,11 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_build_or_machine_is_refused) {
   const DagOptions options = quick(Sem::linear);
   Checkpoint checkpoint;
   Run run(4, 1);
-  cape::learn_dag(x, {}, {}, options, run, checkpoint);
+  cape::learn_dag(x, options, run, {}, &checkpoint);
   const auto refuses = [&](const Checkpoint& c, const std::string& why) {
     Checkpoint copy = c;
     return fails_with(Status::invalid_argument, why,
-                      [&] { cape::learn_dag(x, {}, {}, options, run, copy); });
+                      [&] { cape::learn_dag(x, options, run, {}, &copy); });
   };
   Checkpoint other = checkpoint;
   ++other.build;
@@ -183,9 +183,9 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_with_values_that_are_not_finite_is_refused) {
         Checkpoint damaged = checkpoint;
         damaged.values[at] = value;
         BOOST_TEST(fails_with(Status::invalid_argument, "it has values that are not finite",
-                              [&] { cape::learn_dag(x, {}, {}, options, run, damaged); }));
+                              [&] { cape::learn_dag(x, options, run, {}, &damaged); }));
       }
-    BOOST_TEST(same(cape::learn_dag(x, {}, {}, options, run, checkpoint),
+    BOOST_TEST(same(cape::learn_dag(x, options, run, {}, &checkpoint),
                     cape::learn_dag(x, options, run)));
   }
 }
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_table_that_is_read_in_parts_goes_on_too) {
     };
     Run attempt(4, 1, enough, std::chrono::milliseconds(0));
     try {
-      BOOST_TEST(same(cape::learn_dag(source, {}, options, attempt, checkpoint), whole));
+      BOOST_TEST(same(cape::learn_dag(source, options, attempt, {}, &checkpoint), whole));
       done = true;
     } catch (const cape::Error& e) {
       BOOST_REQUIRE((e.code() == Status::cancelled));
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(a_table_that_is_read_in_parts_goes_on_too) {
   }
   BOOST_TEST(attempts > options.epochs);
   // A checkpoint of a table in memory serves as well, and the other way round.
-  BOOST_TEST(same(cape::learn_dag(x, {}, {}, options, run, checkpoint), whole));
+  BOOST_TEST(same(cape::learn_dag(x, options, run, {}, &checkpoint), whole));
 }
 
 BOOST_AUTO_TEST_CASE(a_journal_keeps_the_first_value_of_a_key) {
@@ -248,11 +248,11 @@ BOOST_AUTO_TEST_CASE(the_whole_run_resumes_too) {
   // Then in the embedding, where Step I is not trained again.
   Run cancelled(4, 1, [](const cape::Progress& p) { return p.stage != "embed" || p.step < 4; });
   BOOST_TEST(fails_with(Status::cancelled, "",
-                        [&] { cape::fit(x, {}, {}, options, cancelled, checkpoint); }));
+                        [&] { cape::fit(x, options, cancelled, {}, &checkpoint); }));
   BOOST_TEST(checkpoint.dag.epoch == options.dag.epochs);
   BOOST_TEST(checkpoint.embedding.epoch >= 4);
   Run rest(4, 1, [](const cape::Progress& p) { return p.stage == "embed" || p.step == 0; });
-  const cape::Fit fit = cape::fit(x, {}, {}, options, rest, checkpoint);
+  const cape::Fit fit = cape::fit(x, options, rest, {}, &checkpoint);
   BOOST_TEST((fit.embedding.poincare == whole.embedding.poincare && fit.angles == whole.angles));
 }
 
@@ -261,12 +261,12 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_fit_is_refused) {
   const DagOptions options = quick(Sem::linear);
   Checkpoint checkpoint;
   Run run(4, 1);
-  cape::learn_dag(x, {}, {}, options, run, checkpoint);
+  cape::learn_dag(x, options, run, {}, &checkpoint);
   const auto refuses = [&](const Matrix& table, const cape::Knowledge& known, DagOptions o,
                            std::uint64_t seed) {
     Run other(seed, 1);
     return fails_with(Status::invalid_argument, "checkpoint is that of a fit of another table",
-                      [&] { cape::learn_dag(table, known, {}, o, other, checkpoint); });
+                      [&] { cape::learn_dag(table, o, other, {known, {}}, &checkpoint); });
   };
   Matrix changed = x;
   changed(7, 1) += 1;
@@ -280,5 +280,5 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_fit_is_refused) {
   BOOST_TEST(refuses(x, {}, options, 5));
   checkpoint.values.pop_back();
   BOOST_TEST(fails_with(Status::invalid_argument, "checkpoint is damaged",
-                        [&] { cape::learn_dag(x, {}, {}, options, run, checkpoint); }));
+                        [&] { cape::learn_dag(x, options, run, {}, &checkpoint); }));
 }

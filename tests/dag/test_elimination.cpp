@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(neither_threads_nor_the_order_of_columns_nor_a_source_chang
     BOOST_TEST(mirrored.statistic(wide_columns - 1 - e.from, wide_columns - 1 - e.to) ==
                dag.statistic(e.from, e.to));
   Run run(3);
-  BOOST_TEST((learn_dag(rows_of(x), {}, options, run).statistic == dag.statistic));
+  BOOST_TEST((learn_dag(rows_of(x), options, run).statistic == dag.statistic));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_known_holds_in_the_tests_too) {
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(what_is_known_holds_in_the_tests_too) {
   while (joined(other)) ++other;
   knowledge.required = {{other, 0}};
   Run run(3);
-  const Dag dag = learn_dag(x, knowledge, {}, wide_options(), run);
+  const Dag dag = learn_dag(x, wide_options(), run, {knowledge, {}});
   BOOST_TEST(dag.refined);
   const auto has = [&](const Edge& wanted) {
     return std::ranges::any_of(dag.graph.edges(), [&](const Edge& e) {
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(more_causes_are_required_than_an_effect_has_partners) {
   DagOptions options = wide_options();
   options.epochs = 5;
   Run run(3);
-  const Dag dag = learn_dag(wide_table(), knowledge, {}, options, run);
+  const Dag dag = learn_dag(wide_table(), options, run, {knowledge, {}});
   BOOST_TEST(dag.refined);
   std::vector<std::int64_t> causes;
   for (const Edge& e : dag.graph.edges())

@@ -50,7 +50,7 @@ DagOptions quick(Sem sem, std::int64_t epochs = 30) {
 Dag learn(const Matrix& x, const Knowledge& knowledge, const Design& design,
           const DagOptions& options, int threads = 1) {
   Run run(1, threads);
-  return cape::learn_dag(x, knowledge, design, options, run);
+  return cape::learn_dag(x, options, run, {knowledge, design});
 }
 
 bool has(const Dag& dag, std::int64_t from, std::int64_t to) {

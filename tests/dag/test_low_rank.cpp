@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(is_the_same_for_any_number_of_threads) {
   BOOST_TEST((a.weights == b.weights && a.h == b.h));
   BOOST_TEST(a.history.back().loss == b.history.back().loss);
   // And the same from a source of rows.
-  BOOST_TEST((cape::learn_dag(rows_of(truth.x), {}, options, one).weights == a.weights));
+  BOOST_TEST((cape::learn_dag(rows_of(truth.x), options, one).weights == a.weights));
 }
 
 // h from the products of pairs of columns, which are 2 M r^3 operations or more.
@@ -319,14 +319,14 @@ BOOST_AUTO_TEST_CASE(goes_on_from_a_checkpoint_with_the_same_bits) {
   cape::Checkpoint checkpoint;
   Run stopped(7, 1, [](const cape::Progress& p) { return p.step < 200; });
   BOOST_TEST(fails_with(Status::cancelled, [&] {
-    cape::learn_dag(truth.x, {}, {}, options, stopped, checkpoint);
+    cape::learn_dag(truth.x, options, stopped, {}, &checkpoint);
   }));
   BOOST_TEST(checkpoint.epoch >= 1);
-  const Dag rest = cape::learn_dag(truth.x, {}, {}, options, run, checkpoint);
+  const Dag rest = cape::learn_dag(truth.x, options, run, {}, &checkpoint);
   BOOST_TEST((rest.weights == whole.weights && rest.h == whole.h));
   options.rank = 6;
   BOOST_TEST(fails_with(Status::invalid_argument, [&] {
-    cape::learn_dag(truth.x, {}, {}, options, run, checkpoint);
+    cape::learn_dag(truth.x, options, run, {}, &checkpoint);
   }));
 }
 
@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(is_refused_where_it_has_no_meaning) {
     Knowledge knowledge;
     change(options, knowledge);
     return fails_with(Status::invalid_argument, [&] {
-      cape::learn_dag(truth.x, knowledge, {}, options, run);
+      cape::learn_dag(truth.x, options, run, {knowledge, {}});
     });
   };
   BOOST_TEST(refused([](DagOptions& o, Knowledge&) { o.rank = 21; }));

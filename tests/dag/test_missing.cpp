@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(batches_scales_and_units_stay) {
   }
   DagOptions options = masked(Sem::linear);
   Run run(1, 2);
-  const Dag dag = cape::learn_dag(x, {}, design, options, run);
+  const Dag dag = cape::learn_dag(x, options, run, {{}, design});
   BOOST_TEST(cape::compare_graphs(dag.graph, truth).shd == 0);
   options.standardize = true;
   const Dag scaled = learn(at_random(data_of(truth, 1000, cape::Mechanism::linear, 4), 0.3, 5), options);
@@ -278,10 +278,10 @@ BOOST_AUTO_TEST_CASE(the_level_of_a_batch_changes_nothing) {
   for (std::int64_t i = 0; i < 150; ++i) design.batch.push_back(i % 3);
   const DagOptions options = masked(Sem::linear);
   Run run(1, 2);
-  const Dag before = cape::learn_dag(x, {}, design, options, run);
+  const Dag before = cape::learn_dag(x, options, run, {{}, design});
   for (std::int64_t i = 1; i < 150; i += 3)
     for (std::int64_t j = 0; j < 4; ++j) x(i, j) += 100;
-  const Dag after = cape::learn_dag(x, {}, design, options, run);
+  const Dag after = cape::learn_dag(x, options, run, {{}, design});
   for (std::int64_t j = 0; j < 4; ++j)
     for (std::int64_t i = 0; i < 4; ++i)
       BOOST_TEST(std::fabs(before.weights(i, j) - after.weights(i, j)) < 1e-6);
@@ -316,9 +316,9 @@ BOOST_AUTO_TEST_CASE(a_gap_moves_no_other_column) {
   }
   const DagOptions options = masked(Sem::linear);
   Run run(1, 2);
-  const Dag before = cape::learn_dag(x, {}, design, options, run);
+  const Dag before = cape::learn_dag(x, options, run, {{}, design});
   x(5, 3) = not_a_number;
-  const Dag after = cape::learn_dag(x, {}, design, options, run);
+  const Dag after = cape::learn_dag(x, options, run, {{}, design});
   for (std::int64_t j = 0; j < 4; ++j)
     for (std::int64_t i = 0; i < 4; ++i)
       BOOST_TEST(std::fabs(before.weights(i, j) - after.weights(i, j)) < 0.05);
@@ -337,8 +337,8 @@ BOOST_AUTO_TEST_CASE(drawing_is_cancelled_and_done_again_to_the_same_bits) {
   };
   Run stopped(1, 1, first_draws, std::chrono::milliseconds(0));
   BOOST_TEST(test::fails_with(cape::Status::cancelled, "",
-                              [&] { cape::learn_dag(x, {}, {}, options, stopped, checkpoint); }));
+                              [&] { cape::learn_dag(x, options, stopped, {}, &checkpoint); }));
   Run run(1, 2);
-  BOOST_TEST((cape::learn_dag(x, {}, {}, options, run, checkpoint).weights ==
+  BOOST_TEST((cape::learn_dag(x, options, run, {}, &checkpoint).weights ==
               learn(x, options).weights));
 }

@@ -30,8 +30,8 @@ Matrix simulated(std::int64_t rows, std::int64_t nodes, std::uint64_t seed) {
 
 void check_same(const Matrix& x, const DagOptions& options, const cape::Knowledge& knowledge = {}) {
   Run run(3), other(3, 2);
-  const Dag whole = cape::learn_dag(x, knowledge, {}, options, run);
-  const Dag parts = cape::learn_dag(rows_of(x), knowledge, options, other);
+  const Dag whole = cape::learn_dag(x, options, run, {knowledge, {}});
+  const Dag parts = cape::learn_dag(rows_of(x), options, other, knowledge);
   BOOST_TEST((parts.weights == whole.weights && parts.sign == whole.sign));
   BOOST_TEST((parts.statistic == whole.statistic));
   BOOST_TEST((parts.graph == whole.graph && parts.order == whole.order));
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(gives_the_same_bits_when_there_are_several_blocks) {
   check_same(x, o);
   std::int64_t largest = 0;
   Run run;
-  cape::learn_dag(rows_of(x, &largest), {}, o, run);
+  cape::learn_dag(rows_of(x, &largest), o, run);
   BOOST_TEST(largest <= 1 << 22); // of 4.4 million values
 }
 
@@ -86,20 +86,20 @@ BOOST_AUTO_TEST_CASE(is_refused_by_name) {
   Run run;
   RowSource source{100, 5, {}};
   BOOST_TEST(fails_with(Status::invalid_argument, "source has no function",
-                        [&] { cape::learn_dag(source, {}, quick(1), run); }));
+                        [&] { cape::learn_dag(source, quick(1), run); }));
   source.rows = -1;
   BOOST_TEST(fails_with(Status::invalid_argument, "source",
-                        [&] { cape::learn_dag(source, {}, quick(1), run); }));
+                        [&] { cape::learn_dag(source, quick(1), run); }));
   Matrix x = simulated(100, 5, 3);
   x(71, 3) = std::numeric_limits<double>::quiet_NaN();
   DagOptions mask = quick(1);
   mask.missing = cape::Missing::mask;
   for (const DagOptions& o : {quick(1), mask})
     BOOST_TEST(fails_with(Status::invalid_argument, "row 72, column 4",
-                          [&] { cape::learn_dag(rows_of(x), {}, o, run); }));
+                          [&] { cape::learn_dag(rows_of(x), o, run); }));
   const RowSource wide{10, 2'000'000, [](std::span<const std::int64_t>, double*) {}};
   BOOST_TEST(fails_with(Status::out_of_memory, "2000000 features",
-                        [&] { cape::learn_dag(wide, {}, quick(1), run); }));
+                        [&] { cape::learn_dag(wide, quick(1), run); }));
 }
 
 BOOST_AUTO_TEST_CASE(passes_on_what_the_callback_throws) {
@@ -108,6 +108,6 @@ BOOST_AUTO_TEST_CASE(passes_on_what_the_callback_throws) {
                            throw std::runtime_error("the disk is gone");
                          }};
   BOOST_CHECK_EXCEPTION(
-      cape::learn_dag(source, {}, quick(1), run), std::runtime_error,
+      cape::learn_dag(source, quick(1), run), std::runtime_error,
       [](const std::runtime_error& e) { return std::string(e.what()) == "the disk is gone"; });
 }

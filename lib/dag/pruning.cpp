@@ -4,13 +4,17 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <set>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.dag;
+#include "dag/edge_lists.hpp"
+#include "dag/pruning.hpp"
 
 namespace cape {
 namespace {
@@ -35,26 +39,13 @@ Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
   return {from, to, std::copysign(std::max(std::fabs(w), least), w)};
 }
 
-std::vector<Edge> entries(const SparseMatrix& a) {
-  std::vector<Edge> all;
-  for (std::int64_t j = 0; j < a.cols; ++j)
-    for (auto e = static_cast<std::size_t>(a.offsets[static_cast<std::size_t>(j)]);
-         e < static_cast<std::size_t>(a.offsets[static_cast<std::size_t>(j) + 1]); ++e)
-      all.push_back({a.indices[e], j, a.values[e]});
-  return all;
-}
-
-double plain_threshold(const DagOptions& options) {
-  return std::isnan(options.threshold) ? automatic_threshold : options.threshold;
-}
-
-void cut(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
+void set_pruned_graph(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
   const std::int64_t m = dag.weights.rows;
   dag.threshold = tau;
   std::set<std::pair<std::int64_t, std::int64_t>> required;
   for (const Edge& e : dag.required) required.emplace(e.from, e.to);
-  const std::vector<std::int64_t> place = places(m, visit); // among those visited
-  std::vector<Edge> edges = entries(dag.weights);
+  const std::vector<std::int64_t> place = inverse_numbering(m, visit); // among those visited
+  std::vector<Edge> edges = edges_of(dag.weights);
   std::erase_if(edges, [&](const Edge& e) {
     return !(std::fabs(e.weight) > tau) || required.contains({e.from, e.to});
   });
@@ -118,7 +109,7 @@ Dag prune(const Dag& dag, double tau, Run& run) {
   result.suggestion = {};
   result.statistic = {};
   result.warnings.clear();
-  cut(result, tau, visit, run);
+  set_pruned_graph(result, tau, visit, run);
   return result;
 }
 
@@ -141,6 +132,12 @@ Dag prune(const Digraph& graph, double tau, Run& run) {
   }
   std::partial_sum(weights.offsets.begin(), weights.offsets.end(), weights.offsets.begin());
   return prune(dag, tau, run);
+}
+
+Digraph unpruned_graph(const Dag& dag) {
+  std::vector<Edge> edges = edges_of(dag.weights);
+  for (Edge& e : edges) e.weight = std::fabs(e.weight);
+  return Digraph(dag.weights.cols, std::move(edges));
 }
 
 } // namespace cape

@@ -4,8 +4,8 @@
 // and relations as they are; and as what is a cause of a column and what an effect both predict it, an
 // edge is neither weakened nor led around it.
 module;
-#include "internal/arma.hpp"
 #include "dag/kernels/node_regression.hpp"
+#include "internal/arma.hpp"
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -14,13 +14,16 @@ module;
 #include <new>
 #include <numeric>
 #include <span>
-#include <string>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 module cape.dag;
-import cape.core;
+#include "dag/missing_values.hpp"
+#include "dag/range.hpp"
 #include "dag/regressions.hpp"
+#include "dag/row_source.hpp"
+#include "dag/screening.hpp"
 
 namespace cape::sem {
 namespace {
@@ -41,15 +44,6 @@ struct Incomplete {
   std::vector<std::int64_t> predictors;   ///< rising
   std::uint64_t key = 0;                  ///< of its content, but for rounding
 };
-
-Matrix rows_of(const Matrix& x, std::span<const std::int64_t> rows,
-               std::span<const std::int64_t> columns) {
-  Matrix out(std::ssize(rows), std::ssize(columns));
-  for (std::size_t c = 0; c < columns.size(); ++c)
-    for (std::size_t r = 0; r < rows.size(); ++r)
-      out(static_cast<std::int64_t>(r), static_cast<std::int64_t>(c)) = x(rows[r], columns[c]);
-  return out;
-}
 
 Range range_of(const double* values, std::span<const std::int64_t> rows) {
   Range range;
@@ -206,8 +200,8 @@ std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing,
 
 } // namespace
 
-void impute(Matrix& x, const Mask& missing, const Matrix& weight, const DagOptions& options,
-            Run& run) {
+void draw_missing(Matrix& x, const Mask& missing, const Matrix& weight, const DagOptions& options,
+                  Run& run) {
   const std::vector<Incomplete> incomplete = incomplete_columns(x, missing, weight, run);
   const auto stream = [&](int sweep, std::uint64_t key) {
     return Rng(run.seed(), {hash("dag.impute"), static_cast<std::uint64_t>(sweep), key});

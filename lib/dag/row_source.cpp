@@ -1,0 +1,76 @@
+module;
+#include "internal/message.hpp"
+#include <cmath>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+#include <typeinfo>
+module cape.dag;
+#include "dag/row_source.hpp"
+
+namespace cape {
+namespace {
+
+// A difference of two such values is finite.
+constexpr double largest_value = 1e300;
+
+std::string value_text(double v) {
+  if (std::isnan(v)) return "NaN";
+  return std::isinf(v) ? v > 0 ? "Inf" : "-Inf" : message(v);
+}
+
+} // namespace
+
+RowSource source_of(const MatrixView& x) {
+  return {x.rows, x.cols, [x](std::span<const std::int64_t> numbers, double* out) {
+            for (std::int64_t j = 0; j < x.cols; ++j)
+              for (const std::int64_t row : numbers) *out++ = x(row, j);
+          }};
+}
+
+RowSource checked(const RowSource& source) {
+  return {source.rows, source.columns,
+          [&source](std::span<const std::int64_t> numbers, double* out) {
+            source.read(numbers, out);
+            const double* value = out;
+            for (std::int64_t j = 0; j < source.columns; ++j)
+              for (const std::int64_t row : numbers)
+                if (const double v = *value++; !(std::fabs(v) <= largest_value))
+                  throw Error(Status::invalid_argument,
+                              message("x has a value that is not finite, or beyond ", largest_value,
+                                      ": ", value_text(v), " at row ", row + 1, ", column ", j + 1,
+                                      " (counted from 1)"));
+          }};
+}
+
+bool check_values(const MatrixView& x, std::span<const std::int64_t> rows, Missing missing) {
+  bool any_missing = false;
+  std::int64_t count = 0, row = 0, column = 0;
+  for (std::int64_t j = 0; j < x.cols; ++j)
+    for (const std::int64_t i : rows) {
+      if (std::fabs(x(i, j)) <= largest_value) continue;
+      const bool gap = std::isnan(x(i, j)) && missing == Missing::mask;
+      any_missing |= gap;
+      if (!gap && count++ == 0) row = i, column = j;
+    }
+  if (count > 0)
+    throw Error(Status::invalid_argument,
+                message("x has ", count, " value(s) that are not finite, or beyond ", largest_value,
+                        "; the first is ", value_text(x(row, column)), " at row ", row + 1, ", column ",
+                        column + 1, " (counted from 1)",
+                        missing == Missing::mask ? "; only NaN can stand for a missing value" : ""));
+  return any_missing;
+}
+
+Matrix rows_of(const MatrixView& x, std::span<const std::int64_t> rows,
+               std::span<const std::int64_t> columns) {
+  Matrix out(std::ssize(rows), columns.empty() ? x.cols : std::ssize(columns));
+  for (std::int64_t c = 0; c < out.cols(); ++c) {
+    const std::int64_t j = columns.empty() ? c : columns[static_cast<std::size_t>(c)];
+    for (std::int64_t r = 0; r < out.rows(); ++r) out(r, c) = x(rows[static_cast<std::size_t>(r)], j);
+  }
+  return out;
+}
+
+} // namespace cape

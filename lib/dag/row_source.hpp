@@ -1,0 +1,18 @@
+// Tables as sources of rows, and what their values must be.
+#pragma once
+
+namespace cape {
+
+/// A table in memory, which outlives the source.
+RowSource source_of(const MatrixView& x);
+/// The same source, whose values are looked at when they are read: Error(invalid_argument) unless
+/// they are finite and small enough.
+RowSource checked(const RowSource& source);
+/// Whether any value of these rows is missing. Error(invalid_argument) for those that are not finite,
+/// but NaN where it is masked, or too large.
+bool check_values(const MatrixView& x, std::span<const std::int64_t> rows, Missing missing);
+/// These rows of these columns, or of all.
+Matrix rows_of(const MatrixView& x, std::span<const std::int64_t> rows,
+               std::span<const std::int64_t> columns = {});
+
+} // namespace cape
