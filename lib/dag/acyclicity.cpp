@@ -6,6 +6,7 @@ module;
 #include <new>
 #include <string>
 #include <typeinfo>
+#include <variant>
 module cape.dag;
 #include "dag/acyclicity.hpp"
 

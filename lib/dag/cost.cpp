@@ -2,9 +2,11 @@
 module;
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <span>
 #include <typeinfo>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/cost.hpp"

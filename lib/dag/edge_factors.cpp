@@ -3,11 +3,13 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <span>
 #include <string>
 #include <typeinfo>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/edge_factors.hpp"

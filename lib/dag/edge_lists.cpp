@@ -5,6 +5,7 @@ module;
 #include <algorithm>
 #pragma GCC diagnostic pop
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <set>
@@ -12,6 +13,7 @@ module;
 #include <typeinfo>
 #include <utility>
 #include <vector>
+#include <variant>
 module cape.dag;
 #include "dag/edge_lists.hpp"
 

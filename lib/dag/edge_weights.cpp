@@ -9,6 +9,7 @@ module;
 #include <span>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/acyclicity.hpp"

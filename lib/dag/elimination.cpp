@@ -15,6 +15,7 @@ module;
 #include <string_view>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/elimination.hpp"

@@ -12,6 +12,7 @@ module;
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/acyclicity.hpp"

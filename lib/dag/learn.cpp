@@ -12,6 +12,7 @@ module;
 #include <string>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/augmented_lagrangian.hpp"

@@ -3,11 +3,13 @@ module;
 #include "internal/arma.hpp"
 #include "internal/borrow.hpp"
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/edge_weights.hpp"

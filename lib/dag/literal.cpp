@@ -5,11 +5,13 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/edge_weights.hpp"

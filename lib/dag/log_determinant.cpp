@@ -9,6 +9,7 @@ module;
 #include <limits>
 #include <new>
 #include <typeinfo>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/acyclicity.hpp"

@@ -13,6 +13,7 @@ module;
 #include <string>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/low_rank.hpp"

@@ -10,6 +10,7 @@ module;
 #include <string>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 module cape.dag;
 #include "dag/low_rank_acyclicity.hpp"
 

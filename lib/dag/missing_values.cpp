@@ -10,6 +10,7 @@ module;
 #include <cmath>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -17,6 +18,7 @@ module;
 #include <string_view>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/missing_values.hpp"

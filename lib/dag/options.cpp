@@ -2,10 +2,12 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <string>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 module cape.dag;
 #include "dag/options.hpp"
 

@@ -2,6 +2,7 @@ module;
 #include "internal/message.hpp"
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <new>
 #include <span>
@@ -9,6 +10,7 @@ module;
 #include <string_view>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/prior.hpp"

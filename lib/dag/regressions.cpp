@@ -17,6 +17,7 @@ module;
 #include <string_view>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 import cape.optim;

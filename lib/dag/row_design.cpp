@@ -3,6 +3,7 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <new>
@@ -10,6 +11,7 @@ module;
 #include <string>
 #include <type_traits>
 #include <typeinfo>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/edge_lists.hpp"

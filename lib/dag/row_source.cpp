@@ -2,10 +2,12 @@ module;
 #include "internal/message.hpp"
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <span>
 #include <string>
 #include <typeinfo>
+#include <variant>
 module cape.dag;
 #include "dag/row_source.hpp"
 

@@ -4,6 +4,7 @@ module;
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -11,6 +12,7 @@ module;
 #include <string>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/range.hpp"

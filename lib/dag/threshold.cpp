@@ -12,6 +12,7 @@ module;
 #include <tuple>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/edge_lists.hpp"

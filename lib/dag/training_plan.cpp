@@ -1,8 +1,10 @@
 module;
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <typeinfo>
+#include <variant>
 module cape.dag;
 #include "dag/training_plan.hpp"
 

@@ -2,11 +2,13 @@ module;
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <iomanip>
 #include <new>
 #include <string>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 module cape.dag;
 #include "dag/options.hpp"
