@@ -293,8 +293,8 @@ cape_status cape_dag_constant(int64_t* out, int64_t n, const cape_dag* dag) {
   return guard([&] { copy_vector(out, n, object(dag, "dag").dag.constant, "out"); });
 }
 
-cape_status cape_acyclicity_with(double* h_out, double* gradient_out, int64_t n_rows, int64_t n_cols,
-                                 const cape_matrix_view* a, const char* constraint,
+cape_status cape_acyclicity_with(double* h_out, double* gradient_out, int64_t n_rows,
+                                 int64_t n_cols, const cape_matrix_view* a, const char* constraint,
                                  const cape_options* options) {
   clear(h_out);
   return guard_run(options, [&](cape::Run& run) {

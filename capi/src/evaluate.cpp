@@ -83,7 +83,8 @@ cape_status cape_compare_scores(double* auprc_out, double* auroc_out,
   return guard_run(options, [&](cape::Run& run) {
     required(auprc_out, "auprc_out");
     required(auroc_out, "auroc_out");
-    const cape::ScoreMetrics m = compare_scores(view_of(scores, "scores"), graph(truth, "truth"), run);
+    const cape::ScoreMetrics m =
+        compare_scores(view_of(scores, "scores"), graph(truth, "truth"), run);
     *auprc_out = m.auprc;
     *auroc_out = m.auroc;
   });

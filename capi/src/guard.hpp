@@ -47,7 +47,8 @@ T& required(T* pointer, std::string_view name) {
   return *pointer;
 }
 
-/// The caller's n values. Error(invalid_argument) if n is negative, or data null without being empty.
+/// The caller's n values. Error(invalid_argument) if n is negative, or data null without being
+/// empty.
 template <class T>
 std::span<const T> values(const T* data, std::int64_t n, std::string_view name,
                           std::string_view n_name = "n") {
@@ -87,7 +88,8 @@ void check_sizes(std::int64_t n_rows, std::int64_t n_cols, std::int64_t right_ro
 void check_output(const double* out, std::int64_t n_rows, std::int64_t n_cols,
                   std::int64_t right_rows, std::int64_t right_cols);
 
-/// The same for a vector, and out not null if it has elements: before the work whose result goes there.
+/// The same for a vector, and out not null if it has elements: before the work whose result goes
+/// there.
 template <class T>
 void check_output(const T* out, std::int64_t n, std::int64_t right) {
   check_length(n, right, "n");

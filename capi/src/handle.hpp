@@ -138,8 +138,8 @@ Run make_run(const cape_options& options);
 /// Error(cancelled) after cape_options_cancel().
 void check_cancelled(const Calls& calls);
 
-/// Run the body of an entry point with a copy of the options, which the caller may change meanwhile;
-/// why it failed is kept for cape_options_error().
+/// Run the body of an entry point with a copy of the options, which the caller may change
+/// meanwhile; why it failed is kept for cape_options_error().
 template <class Body>
 cape_status guard(const cape_options* options, Body&& body) noexcept {
   std::shared_ptr<Calls> calls;
@@ -166,8 +166,8 @@ cape_status create(T** out, const cape_options* options, Make&& make) noexcept {
   });
 }
 
-/// Run the body of an entry point that needs of the options the run alone (threads, progress, seed),
-/// so that they may be null: body(run).
+/// Run the body of an entry point that needs of the options the run alone (threads, progress,
+/// seed), so that they may be null: body(run).
 template <class Body>
 cape_status guard_run(const cape_options* options, Body&& body) noexcept {
   if (options == nullptr)

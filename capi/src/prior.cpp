@@ -39,15 +39,18 @@ cape_status cape_prior_tiers(cape_prior* prior, const int64_t* tier, int64_t n) 
 }
 
 cape_status cape_prior_roots(cape_prior* prior, const int64_t* feature, int64_t n) {
-  return guard([&] { object(prior, "prior").knowledge.roots = copied_values(feature, n, "feature"); });
+  return guard(
+      [&] { object(prior, "prior").knowledge.roots = copied_values(feature, n, "feature"); });
 }
 
 cape_status cape_prior_leaves(cape_prior* prior, const int64_t* feature, int64_t n) {
-  return guard([&] { object(prior, "prior").knowledge.leaves = copied_values(feature, n, "feature"); });
+  return guard(
+      [&] { object(prior, "prior").knowledge.leaves = copied_values(feature, n, "feature"); });
 }
 
 cape_status cape_prior_regulators(cape_prior* prior, const int64_t* feature, int64_t n) {
-  return guard([&] { object(prior, "prior").knowledge.regulators = copied_values(feature, n, "feature"); });
+  return guard(
+      [&] { object(prior, "prior").knowledge.regulators = copied_values(feature, n, "feature"); });
 }
 
 cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_view* factor) {

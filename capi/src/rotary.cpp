@@ -62,7 +62,8 @@ cape_status cape_rotary_scores(double* score_out, double* upper_out, double* low
     std::vector<double> score(size), upper(size), lower(size);
     for (int64_t i = 0; i < n; ++i) {
       const auto s = static_cast<std::size_t>(i);
-      const auto a = row_of(queries, i), b = row_of(keys, i), m = row_of(from, i), o = row_of(to, i);
+      const auto a = row_of(queries, i), b = row_of(keys, i), m = row_of(from, i),
+                 o = row_of(to, i);
       const cape::ScoreBounds bounds = in_row(i, [&] {
         score[s] = cape::rotary_score(a, b, m, o);
         return cape::rotary_bounds(a, b, m, o);

@@ -69,7 +69,8 @@ void check(const cape_dag& g) {
               finite(d.center) && finite(d.scale),
           "a number is not finite");
   for (const cape::DagEpoch& e : d.history)
-    require(finite({e.loss, e.reconstruction, e.kl, e.h, e.rho, e.alpha}), "its history is not finite");
+    require(finite({e.loss, e.reconstruction, e.kl, e.h, e.rho, e.alpha}),
+            "its history is not finite");
   if (!g.learned) {
     require(d.weights.empty() && d.sign.empty() && d.statistic.empty() && d.order.empty(),
             "a graph that was not learned has weights before pruning");

@@ -183,7 +183,7 @@ bool check_weights(const Call<T>& call, std::int64_t b, std::int64_t h, const He
     if (!(std::fabs(std::log2(sums[i])) < rounding))
       throw Error(
           Status::invalid_argument,
-          message("the weights of query ", i + 1, " (counted from 1) sum to ", sums[i],
+          message("the weights of query ", i, " (counted from 0) sum to ", sums[i],
                   " and not to 1: log_sum_exp, here ", log_sum_exp[i],
                   ", must be that of attention_forward for the same input, and small enough "
                   "for its differences to be known in this type"));

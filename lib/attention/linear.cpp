@@ -453,8 +453,8 @@ void linear_attention_forward(const AttentionInput<T>& in, std::int64_t features
   for (std::int64_t i = 0; i < in.batch * in.q_length; ++i)
     if (std::isinf(simd::max_abs(result.data + i * result.stride, in.heads * in.head_dim)))
       throw Error(Status::invalid_argument,
-                  message("out overflows in row ", i + 1,
-                          " (counted from 1): the values in q and k are too "
+                  message("out overflows in row ", i,
+                          " (counted from 0): the values in q and k are too "
                           "large for turned features"));
 }
 

@@ -58,7 +58,7 @@ struct NotFinite {
                         (std::isnan(value) ? "NaN"
                          : value > 0       ? "Inf"
                                            : "-Inf"),
-                        " at row ", row + 1, ", column ", column + 1, " (counted from 1)"));
+                        " at row ", row, ", column ", column, " (counted from 0)"));
   }
 };
 

@@ -89,9 +89,9 @@ void EdgeFactors::check_required() const {
   for (const Edge& e : required_) {
     if (e.to != effect) factor = allowed_causes_of(effect = e.to);
     if (std::isinf(factor[static_cast<std::size_t>(e.from)]))
-      refuse(message("the edge from column ", columns_[static_cast<std::size_t>(e.from)] + 1,
-                     " to column ", columns_[static_cast<std::size_t>(e.to)] + 1,
-                     " (counted from 1) is required, but forbidden, tier, roots, leaves or "
+      refuse(message("the edge from column ", columns_[static_cast<std::size_t>(e.from)],
+                     " to column ", columns_[static_cast<std::size_t>(e.to)],
+                     " (counted from 0) is required, but forbidden, tier, roots, leaves or "
                      "regulators exclude it"));
   }
   const auto size = std::ssize(columns_);
@@ -99,9 +99,9 @@ void EdgeFactors::check_required() const {
   for (const Edge& e : required_)
     if (component[static_cast<std::size_t>(e.from)] == component[static_cast<std::size_t>(e.to)])
       refuse(message("the required edges have a cycle, in which is that from column ",
-                     columns_[static_cast<std::size_t>(e.from)] + 1, " to column ",
-                     columns_[static_cast<std::size_t>(e.to)] + 1,
-                     " (counted from 1); the graph of causes has none"));
+                     columns_[static_cast<std::size_t>(e.from)], " to column ",
+                     columns_[static_cast<std::size_t>(e.to)],
+                     " (counted from 0); the graph of causes has none"));
 }
 
 Matrix factor_matrix(const EdgeFactors& known, const sem::Causes& causes, std::int64_t inputs,

@@ -100,8 +100,8 @@ void check_required(const Dag& dag) {
     for (const std::int64_t j : {e.from, e.to})
       if (std::ranges::find(dag.constant, j) != dag.constant.end())
         throw Error(Status::invalid_argument,
-                    "column " + std::to_string(j + 1) +
-                        " (counted from 1) has a required edge but no variance");
+                    "column " + std::to_string(j) +
+                        " (counted from 0) has a required edge but no variance");
 }
 
 // The edges to start from, by input and effect: those between features of the table that the effect
@@ -172,8 +172,8 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
   const std::vector<std::int64_t>& exogenous = table.exogenous();
   if (options.rank > 0 && !exogenous.empty())
     throw Error(Status::invalid_argument,
-                message("the equation of column ", exogenous.front() + 1,
-                        " (counted from 1) holds in fewer than 10 rows or only where it does not "
+                message("the equation of column ", exogenous.front(),
+                        " (counted from 0) holds in fewer than 10 rows or only where it does not "
                         "vary, so that it can have no causes; dag.rank is ",
                         options.rank, " and must be 0 for that"));
   const EdgeFactors known(knowledge, columns, table.columns(), exogenous);

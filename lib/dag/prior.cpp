@@ -31,8 +31,8 @@ void check_edges(const std::vector<Edge>& edges, std::int64_t columns, std::stri
     check_number(e.from, columns, what);
     check_number(e.to, columns, what);
     if (e.from == e.to)
-      refuse(message(what, " has an edge from column ", e.from + 1,
-                     " (counted from 1) to itself"));
+      refuse(message(what, " has an edge from column ", e.from,
+                     " (counted from 0) to itself"));
   }
 }
 
@@ -51,8 +51,8 @@ void check_penalty(const Matrix& penalty, std::int64_t columns) {
   for (std::int64_t j = 0; j < columns; ++j)
     for (std::int64_t i = 0; i < columns; ++i)
       if (!(penalty(i, j) >= 0) || !std::isfinite(penalty(i, j)))
-        refuse(message("penalty is ", penalty(i, j), " at row ", i + 1, ", column ", j + 1,
-                       " (counted from 1); it must be finite and not negative"));
+        refuse(message("penalty is ", penalty(i, j), " at row ", i, ", column ", j,
+                       " (counted from 0); it must be finite and not negative"));
 }
 
 } // namespace
@@ -68,15 +68,15 @@ void check_knowledge(const Knowledge& k, std::int64_t columns) {
   check_edges(k.start, columns, "start");
   for (const Edge& e : k.start)
     if (!std::isfinite(e.weight))
-      refuse(message("start has the weight ", e.weight, " for the edge from column ", e.from + 1,
-                     " to column ", e.to + 1, " (counted from 1); it must be finite"));
+      refuse(message("start has the weight ", e.weight, " for the edge from column ", e.from,
+                     " to column ", e.to, " (counted from 0); it must be finite"));
   std::map<std::pair<std::int64_t, std::int64_t>, double> weight;
   for (const Edge& e : k.start)
     if (const auto [known, is_new] = weight.emplace(std::pair(e.from, e.to), e.weight);
         !is_new && known->second != e.weight)
       refuse(message("start has the weights ", known->second, " and ", e.weight,
-                     " for the edge from column ", e.from + 1, " to column ", e.to + 1,
-                     " (counted from 1); give every edge one"));
+                     " for the edge from column ", e.from, " to column ", e.to,
+                     " (counted from 0); give every edge one"));
 }
 
 void check_design(const Design& design, std::int64_t rows, std::int64_t columns) {
@@ -86,8 +86,8 @@ void check_design(const Design& design, std::int64_t rows, std::int64_t columns)
   for (std::size_t i = 0; i < design.weight.size(); ++i) {
     const double w = design.weight[i];
     if (!(w >= 0) || !std::isfinite(w))
-      refuse(message("weight is ", w, " at row ", i + 1,
-                     " (counted from 1); it must be finite and not negative"));
+      refuse(message("weight is ", w, " at row ", i,
+                     " (counted from 0); it must be finite and not negative"));
     n_used += w > 0;
   }
   if (n_used < least_rows)

@@ -50,7 +50,7 @@ Regressions::Regressions(const MatrixView& x, const DagOptions& options, Run& ru
     const double variance = sum / n, sd = std::sqrt(variance);
     if (!(sd > 0) || !(sd < 1e150)) // squares of errors are in the range of double
       throw Error(Status::invalid_argument,
-                  message("x: column ", j + 1, " (counted from 1) has the standard deviation ", sd,
+                  message("x: column ", j, " (counted from 0) has the standard deviation ", sd,
                           "; it must be positive and below 1e150"));
     mean_.push_back(mean);
     variance_.push_back(variance);
@@ -277,7 +277,7 @@ void check_observations(const MatrixView& x, const DagOptions& options) {
     for (std::int64_t i = 0; i < x.rows; ++i) range.add(x(i, j));
     if (range.constant())
       throw Error(Status::invalid_argument,
-                  message("x: column ", j + 1, " (counted from 1) does not vary, but for rounding; "
+                  message("x: column ", j, " (counted from 0) does not vary, but for rounding; "
                           "leave it out"));
   }
   DagOptions copy = options;

@@ -41,8 +41,8 @@ RowSource checked(const RowSource& source) {
                 if (const double v = *value++; !(std::fabs(v) <= largest_value))
                   throw Error(Status::invalid_argument,
                               message("x has a value that is not finite, or beyond ", largest_value,
-                                      ": ", value_text(v), " at row ", row + 1, ", column ", j + 1,
-                                      " (counted from 1)"));
+                                      ": ", value_text(v), " at row ", row, ", column ", j,
+                                      " (counted from 0)"));
           }};
 }
 
@@ -59,8 +59,8 @@ bool check_values(const MatrixView& x, std::span<const std::int64_t> rows, Missi
   if (count > 0)
     throw Error(Status::invalid_argument,
                 message("x has ", count, " value(s) that are not finite, or beyond ", largest_value,
-                        "; the first is ", value_text(x(row, column)), " at row ", row + 1, ", column ",
-                        column + 1, " (counted from 1)",
+                        "; the first is ", value_text(x(row, column)), " at row ", row, ", column ",
+                        column, " (counted from 0)",
                         missing == Missing::mask ? "; only NaN can stand for a missing value" : ""));
   return any_missing;
 }

@@ -114,8 +114,8 @@ void Table::find_moments(Run& run) {
     if (const Moments& m_j = moments[static_cast<std::size_t>(j)];
         m_j.count > 0 && m_j.size() > largest)
       throw Error(Status::invalid_argument,
-                  message("x has values beyond ", largest, " in column ", j + 1,
-                          " (counted from 1)"));
+                  message("x has values beyond ", largest, " in column ", j,
+                          " (counted from 0)"));
   for (Moments& m_j : moments) {
     m_j.exogenous = m_j.total == 0 && !m_j.constant();
     if (m_j.exogenous) m_j.total = static_cast<double>(m_j.count);

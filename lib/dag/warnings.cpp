@@ -30,9 +30,9 @@ void add_warnings(const DagOptions& options, std::int64_t rows, bool not_refined
     if (columns.empty()) return;
     std::string list;
     for (std::size_t i = 0; i < std::min(shown, columns.size()); ++i)
-      list += (i ? ", " : "") + std::to_string(columns[i] + 1);
+      list += (i ? ", " : "") + std::to_string(columns[i]);
     say(std::to_string(columns.size()) + " column(s) " + what + ": " + list +
-        (columns.size() > shown ? ", ..." : "") + " (counted from 1).");
+        (columns.size() > shown ? ", ..." : "") + " (counted from 0).");
   };
   say_columns(dag.constant, "without variance are isolated in the result");
   say_columns(exogenous, "have no causes in the result, but those required, as their own equations hold "
@@ -40,11 +40,11 @@ void add_warnings(const DagOptions& options, std::int64_t rows, bool not_refined
   if (!dag.collinear.empty()) {
     std::string list;
     for (std::size_t i = 0; i < std::min(shown, dag.collinear.size()); ++i)
-      list += (i ? ", " : "") + std::to_string(dag.collinear[i].from + 1) + " and " +
-              std::to_string(dag.collinear[i].to + 1);
+      list += (i ? ", " : "") + std::to_string(dag.collinear[i].from) + " and " +
+              std::to_string(dag.collinear[i].to);
     say(std::to_string(dag.collinear.size()) +
         " pair(s) of columns are exactly collinear, so the direction between them is arbitrary: " +
-        list + (dag.collinear.size() > shown ? ", ..." : "") + " (counted from 1).");
+        list + (dag.collinear.size() > shown ? ", ..." : "") + " (counted from 0).");
   }
   if (options.sem == Sem::literal)
     say("The literal objective of the paper does not fix the scale of f and collapses to the empty "

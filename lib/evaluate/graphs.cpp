@@ -83,8 +83,8 @@ ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth, Run&
       if (m == n) continue;
       if (!std::isfinite(scores(m, n)))
         throw Error(Status::invalid_argument,
-                    message("scores is ", scores(m, n), " at row ", m + 1, ", column ", n + 1,
-                            " (counted from 1); scores must be finite"));
+                    message("scores is ", scores(m, n), " at row ", m, ", column ", n,
+                            " (counted from 0); scores must be finite"));
       ranked.emplace_back(scores(m, n), false);
     }
   }

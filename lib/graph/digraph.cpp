@@ -15,7 +15,7 @@ namespace cape {
 namespace {
 
 std::string text(const Edge& e) {
-  return message(e.from + 1, " -> ", e.to + 1, " (weight ", e.weight, "; nodes counted from 1)");
+  return message(e.from, " -> ", e.to, " (weight ", e.weight, "; nodes counted from 0)");
 }
 
 } // namespace

@@ -137,8 +137,8 @@ Matrix best_path_lengths(const Digraph& graph, Run& run) {
   for (const Edge& e : graph.edges())
     if (std::fabs(e.weight) > 1 && stage(e.from) == stage(e.to))
       throw Error(Status::invalid_argument,
-                  message("edge ", e.from + 1, " -> ", e.to + 1, " (weight ", e.weight,
-                          "; nodes counted from 1) lies on a cycle; weights on cycles must not be "
+                  message("edge ", e.from, " -> ", e.to, " (weight ", e.weight,
+                          "; nodes counted from 0) lies on a cycle; weights on cycles must not be "
                           "above 1, or a path that goes round is stronger each time"));
   Matrix lengths(nodes, nodes, run);
   run.parallel_for(nodes, [&](std::int64_t m) {
@@ -165,7 +165,7 @@ Matrix best_path_strengths(const Digraph& graph, Run& run) {
       s = std::max(std::exp(-s), smallest);
       if (std::isinf(s))
         throw Error(Status::invalid_argument,
-                    message("the strongest path ", m + 1, " -> ", n + 1, " (nodes counted from 1) is ",
+                    message("the strongest path ", m, " -> ", n, " (nodes counted from 0) is ",
                             "beyond the range of a double; divide the weights by the largest"));
     }
   }

@@ -424,7 +424,7 @@ double embedding_loss(const Digraph& graph, const MatrixView& points, const Embe
   for (std::int64_t i = 0; i < m; ++i)
     if (std::acosh(columns(0, i)) > o.max_radius * (1 + 1e-9))
       throw Error(Status::invalid_argument,
-                  message("row ", i + 1, " of points (counted from 1) is ", std::acosh(columns(0, i)),
+                  message("row ", i, " of points (counted from 0) is ", std::acosh(columns(0, i)),
                           " from the origin; it must be within embed.max_radius, ", o.max_radius));
   const Digraph strong = strengths(graph);
   ObjectiveFunction objective;

@@ -49,10 +49,10 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
     lorentz::project(p);
     if (!(std::abs(given - p[0]) <= 1e-6 * p[0]))
       throw Error(Status::invalid_argument,
-                  message("row ", i + 1, " of ", name,
-                          " (counted from 1) is not on the hyperboloid: its first coordinate is ", given,
+                  message("row ", i, " of ", name,
+                          " (counted from 0) is not on the hyperboloid: its first coordinate is ", given,
                           "; sqrt(1 + the squares of the others) is ", p[0]));
-    check_radius(p[0], message("row ", i + 1, " of ", name, " (counted from 1)"));
+    check_radius(p[0], message("row ", i, " of ", name, " (counted from 0)"));
   }
   return points;
 }

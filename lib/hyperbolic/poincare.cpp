@@ -69,7 +69,7 @@ Matrix ball_points(const MatrixView& view, std::string_view name) {
   for (std::int64_t i = 0; i < view.rows; ++i) {
     for (std::int64_t k = 0; k < view.cols; ++k) points(k, i) = view(i, k);
     check_in_ball({points.column(i), static_cast<std::size_t>(view.cols)},
-                  message("row ", i + 1, " of ", name, " (counted from 1)"));
+                  message("row ", i, " of ", name, " (counted from 0)"));
   }
   return points;
 }

@@ -105,8 +105,8 @@ std::vector<double> cell_factors(std::span<const double> library_size,
     if (!(library_size[i] > 0)) continue;
     if (!(size_factor[i] > 0) || !std::isfinite(size_factor[i]))
       throw Error(Status::invalid_argument,
-                  message("size_factor is ", size_factor[i], " for cell ", i + 1,
-                          " (counted from 1); it must be positive and finite"));
+                  message("size_factor is ", size_factor[i], " for cell ", i,
+                          " (counted from 0); it must be positive and finite"));
     sum += size_factor[i];
     ++counted;
   }
@@ -116,7 +116,7 @@ std::vector<double> cell_factors(std::span<const double> library_size,
                                     : sum / static_cast<double>(counted) / size_factor[i];
     if (!std::isfinite(factor[i]))
       throw Error(Status::invalid_argument,
-                  message("cell ", i + 1, " (counted from 1) cannot be scaled within the range of a "
+                  message("cell ", i, " (counted from 0) cannot be scaled within the range of a "
                           "double: its library size is ", library_size[i]));
   }
   return factor;

@@ -34,8 +34,8 @@ void check_counts(const SparseView& counts, Run& run) {
     throw Error(Status::invalid_argument,
                 "counts has " + std::to_string(bad) +
                     " value(s) that are negative or not finite; the first is " +
-                    message(first) + " at cell " + std::to_string(row + 1) + ", feature " +
-                    std::to_string(col + 1) + " (counted from 1)");
+                    message(first) + " at cell " + std::to_string(row) + ", feature " +
+                    std::to_string(col) + " (counted from 0)");
 }
 
 // Rows or columns that are kept: their numbers, and for each number its place among them or -1.
@@ -84,8 +84,8 @@ std::vector<double> finite_variances(const FeatureScan& scan) {
     out.push_back(f.variance);
     if (f.missing + f.infinite > 0 || !std::isfinite(f.variance))
       throw Error(Status::invalid_argument,
-                  message("the variance of column ", out.size(),
-                          " (counted from 1) is not finite: its values must be, and below 1e150"));
+                  message("the variance of column ", out.size() - 1,
+                          " (counted from 0) is not finite: its values must be, and below 1e150"));
   }
   return out;
 }
@@ -160,8 +160,8 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
     result.library_size.push_back(sums.library_size[at(i)]);
     if (std::isinf(result.library_size.back()))
       throw Error(Status::invalid_argument,
-                  message("the counts of cell ", i + 1,
-                          " (counted from 1) are too large: their sum overflows"));
+                  message("the counts of cell ", i,
+                          " (counted from 0) are too large: their sum overflows"));
   }
   std::vector<double> factor;
   if (options.normalize) factor = cell_factors(result.library_size, {}, options.target_sum);
@@ -216,7 +216,7 @@ std::vector<std::int64_t> most_variable(std::span<const double> variance, std::i
   for (std::size_t j = 0; j < variance.size(); ++j)
     if (std::isnan(variance[j]))
       throw Error(Status::invalid_argument,
-                  message("variance of feature ", j + 1, " (counted from 1) is NaN"));
+                  message("variance of feature ", j, " (counted from 0) is NaN"));
   std::vector<std::int64_t> order(variance.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::ranges::nth_element(order, order.begin() + n, [&](std::int64_t a, std::int64_t b) {

@@ -70,7 +70,7 @@ Matrix rotary_angles(const MatrixView& ball, double scale) {
     }
     if (norm >= 1)
       throw Error(Status::invalid_argument,
-                  message("row ", i + 1, " of ball (counted from 1) has the norm ", message(norm),
+                  message("row ", i, " of ball (counted from 0) has the norm ", message(norm),
                           "; points of the Poincare ball have norms below 1"));
   }
   return angles;

@@ -118,8 +118,8 @@ void check_bounded(std::int64_t node, const Matrix& x) {
   for (std::int64_t i = 0; i < x.rows(); ++i)
     if (!std::isfinite(x(i, node)))
       throw Error(Status::unsupported,
-                  message("the data grow beyond the range of a double at node ", node + 1,
-                          " (counted from 1): weights multiply along paths, and every step of a "
+                  message("the data grow beyond the range of a double at node ", node,
+                          " (counted from 0): weights multiply along paths, and every step of a "
                           "quadratic mechanism squares them; use a graph with shorter paths or "
                           "smaller weights, a smaller simulate.noise_scale, or another mechanism"));
 }

@@ -17,11 +17,37 @@ r_names <- function(message) {
         name <- gsub("_", ".", sub("^[a-z]+\\.", "", key))
         ifelse(startsWith(key, "run.threads"), "num.threads", name)
     })
-    gsub("\\b(h|refine)_(tolerance|t)\\b", "\\1.\\2", message)
+    count_from_one(gsub("\\b(h|refine)_(tolerance|t)\\b", "\\1.\\2", message))
 }
 
-# The core numbers features, as "column 3 (counted from 1)", "2 -> 5 (nodes counted from 0)" or, at the end of
-# a sentence, "...: 3, 7 (counted from 1)."; users know names. These are put in last, and stay as they are.
+# Where the core numbers things: "row 3, column 2", "2 -> 5" and, at the end of a sentence, "...: 3, 7 (counted from
+# 0).".
+numbered <- function(sentence) {
+    where <- "(row|column|feature|cell|node|query) [0-9]+|[0-9]+ -> [0-9]+"
+    if (grepl("\\(counted from [01]\\)\\.$", sentence)) paste0(where, "|(?<=[:,] |and )[0-9]+(?=[^:]*$)") else where
+}
+
+# The core counts from 0, and R from 1. A number that is quoted with its range stays as it was given.
+count_from_one <- function(text) {
+    vapply(text, function(sentence) {
+        if (!grepl("counted from 0)", sentence, fixed = TRUE) || grepl("lie in [0", sentence, fixed = TRUE)) {
+            return(sentence)
+        }
+        at <- gregexpr(numbered(sentence), sentence, perl = TRUE)
+        regmatches(sentence, at) <- lapply(regmatches(sentence, at), function(found) {
+            vapply(found, function(one) {
+                digits <- gregexpr("[0-9]+", one)
+                regmatches(one, digits) <- lapply(regmatches(one, digits), function(n) {
+                    format(as.numeric(n) + 1, scientific = FALSE, trim = TRUE)
+                })
+                one
+            }, "")
+        })
+        gsub("counted from 0)", "counted from 1)", sentence, fixed = TRUE)
+    }, "", USE.NAMES = FALSE)
+}
+
+# Users know features by their names. These are put in last, and stay as they are.
 name_features <- function(text, features) {
     vapply(text, function(sentence) {
         base <- regmatches(sentence, regexpr("counted from [01]", sentence))
@@ -29,8 +55,7 @@ name_features <- function(text, features) {
         if (length(base) == 0L) {
             return(sentence)
         }
-        where <- "(feature|node) [0-9]+|[0-9]+ -> [0-9]+"
-        if (endsWith(sentence, "(counted from 1).")) where <- paste0(where, "|(?<=[:,] |and )[0-9]+(?=[^:]*$)")
+        where <- gsub("(row|column|feature|cell|node|query)", "(feature|node)", numbered(sentence), fixed = TRUE)
         if (!grepl("row [0-9]", sentence)) {
             sentence <- gsub("( \\(|; )(nodes )?counted from [01](?=\\))", "\\1", sentence, perl = TRUE)
             sentence <- gsub(" ()", "", gsub("; )", ")", sentence, fixed = TRUE), fixed = TRUE)

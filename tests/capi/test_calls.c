@@ -45,7 +45,7 @@ static void error_texts(void) {
   CHECK(bad_call.status == CAPE_INVALID_ARGUMENT);
   CHECK(strcmp(cape_last_error(), "") == 0);
   CHECK_OK(cape_options_error(text, sizeof text, bad_call.options));
-  CHECK(strstr(text, "row 4, column 1") != NULL);
+  CHECK(strstr(text, "row 3, column 0") != NULL);
   char start[6];
   CHECK_OK(cape_options_error(start, sizeof start, bad_call.options));
   CHECK(strlen(start) == 5 && strncmp(start, text, 5) == 0);

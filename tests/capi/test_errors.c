@@ -393,7 +393,7 @@ static void bad_tables(void) {
   cape_matrix_view v = CAPE_MATRIX_VIEW(y, N_ROWS, N_COLS);
 
   y[N_ROWS + 2] = NAN;
-  CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "row 3, column 2");
+  CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "row 2, column 1");
   CHECK(d == NULL);
   y[N_ROWS + 2] = -INFINITY;
   CHECK_ERROR(cape_dag_learn(&d, &v, options), CAPE_INVALID_ARGUMENT, "Inf");

@@ -150,10 +150,10 @@ BOOST_AUTO_TEST_CASE(first_value_that_is_not_finite_is_placed_and_all_are_counte
   m(0, 1) = not_a_number;
   BOOST_CHECK_EXCEPTION(
       cape::check_finite(m, "x"), cape::Error,
-      says(Status::invalid_argument, {"x has 2", "-Inf", "row 3, column 1", "counted from 1"}));
+      says(Status::invalid_argument, {"x has 2", "-Inf", "row 2, column 0", "counted from 0"}));
   m(2, 0) = 0;
   BOOST_CHECK_EXCEPTION(cape::check_finite(m, "x"), cape::Error,
-                        says(Status::invalid_argument, {"x has 1", "NaN", "row 1, column 2"}));
+                        says(Status::invalid_argument, {"x has 1", "NaN", "row 0, column 1"}));
 }
 
 BOOST_AUTO_TEST_CASE(sparse_matrices_hold_what_is_not_zero) {
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(sparse_matrices_are_refused_with_the_place_of_what_is_wrong
   m(2, 1) = not_a_number;
   BOOST_CHECK_EXCEPTION(
       check_finite(to_sparse(m), "w"), cape::Error,
-      says(Status::invalid_argument, {"w has 1", "NaN", "row 3, column 2", "counted from 1"}));
+      says(Status::invalid_argument, {"w has 1", "NaN", "row 2, column 1", "counted from 0"}));
 }
 
 BOOST_AUTO_TEST_CASE(sparse_views_are_checked_throughout) {

@@ -244,12 +244,12 @@ BOOST_AUTO_TEST_CASE(contradictions_are_named) {
   k.required = {{0, 3, 1}};
   BOOST_TEST(refuses(bad, "required has the number 3; it must lie in [0, 3)", k));
   k.required = {{1, 1, 1}};
-  BOOST_TEST(refuses(bad, "required has an edge from column 2 (counted from 1) to itself", k));
+  BOOST_TEST(refuses(bad, "required has an edge from column 1 (counted from 0) to itself", k));
   k.required = {{0, 1, 1}, {1, 2, 1}, {2, 0, 1}};
   BOOST_TEST(refuses(bad, "have a cycle, in which is that from column ", k));
   k.required = {{0, 1, 1}};
   k.forbidden = {{0, 1, 1}};
-  BOOST_TEST(refuses(bad, "column 1 to column 2 (counted from 1) is required, but forbidden", k));
+  BOOST_TEST(refuses(bad, "column 0 to column 1 (counted from 0) is required, but forbidden", k));
   k = {};
   k.tier = {1, 2};
   BOOST_TEST(refuses(Status::dim_mismatch, "tier has 2 values; it must have 3", k));
@@ -261,21 +261,21 @@ BOOST_AUTO_TEST_CASE(contradictions_are_named) {
   BOOST_TEST(refuses(Status::dim_mismatch, "penalty is 2 x 3; it must be 3 x 3", k));
   k.penalty = Matrix(3, 3);
   k.penalty(1, 0) = -2;
-  BOOST_TEST(refuses(bad, "penalty is -2 at row 2, column 1", k));
+  BOOST_TEST(refuses(bad, "penalty is -2 at row 1, column 0", k));
   k.penalty(1, 0) = not_a_number;
   BOOST_TEST(refuses(bad, "it must be finite and not negative", k));
   k = {};
   k.start = {{0, 1, not_a_number}};
-  BOOST_TEST(refuses(bad, "start has the weight nan for the edge from column 1 to column 2", k));
+  BOOST_TEST(refuses(bad, "start has the weight nan for the edge from column 0 to column 1", k));
   k.start = {{2, 2, 1}};
-  BOOST_TEST(refuses(bad, "start has an edge from column 3 (counted from 1) to itself", k));
+  BOOST_TEST(refuses(bad, "start has an edge from column 2 (counted from 0) to itself", k));
   k.start = {{2, 1, 1}, {0, 1, 1}, {2, 1, 0.5}};
-  BOOST_TEST(refuses(bad, "the weights 1 and 0.5 for the edge from column 3 to column 2", k));
+  BOOST_TEST(refuses(bad, "the weights 1 and 0.5 for the edge from column 2 to column 1", k));
   Matrix constant = x;
   std::fill_n(constant.column(2), 50, 4.0);
   k = {};
   k.required = {{0, 2, 1}};
-  BOOST_TEST(fails_with(bad, "column 3 (counted from 1) has a required edge but no variance",
+  BOOST_TEST(fails_with(bad, "column 2 (counted from 0) has a required edge but no variance",
                         [&] { learn(constant, k, {}, quick(Sem::linear, 1)); }));
 }
 
@@ -467,7 +467,7 @@ BOOST_AUTO_TEST_CASE(a_column_that_is_always_set_keeps_its_effects) {
         if (sem == Sem::linear && !standardize) BOOST_TEST(std::fabs(dag.weights(1, 2) - 1) < 0.1);
         BOOST_TEST(std::ranges::any_of(dag.warnings, [](const std::string& w) {
           return w.starts_with("1 column(s) have no causes") &&
-                 w.ends_with(": 2 (counted from 1).");
+                 w.ends_with(": 1 (counted from 0).");
         }));
         if (sem == Sem::mlp) {
           options.candidates = 1;
@@ -480,7 +480,7 @@ BOOST_AUTO_TEST_CASE(a_column_that_is_always_set_keeps_its_effects) {
         options.sem = Sem::linear;
         options.candidates = -1;
         options.rank = 2;
-        BOOST_TEST(fails_with(Status::invalid_argument, "equation of column 2 (counted from 1)",
+        BOOST_TEST(fails_with(Status::invalid_argument, "equation of column 1 (counted from 0)",
                               [&] { learn(x, {}, design, options); }));
       }
 }
@@ -557,7 +557,7 @@ BOOST_AUTO_TEST_CASE(bad_designs_are_named) {
   BOOST_TEST(refuses(Status::dim_mismatch, "weight has 29 values; it must have 30", d));
   d.weight.assign(30, 1);
   d.weight[4] = -1;
-  BOOST_TEST(refuses(Status::invalid_argument, "weight is -1 at row 5 (counted from 1)", d));
+  BOOST_TEST(refuses(Status::invalid_argument, "weight is -1 at row 4 (counted from 0)", d));
   d.weight.assign(30, 0);
   BOOST_TEST(refuses(Status::invalid_argument, "weight is positive for 0 rows; at least 10", d));
   for (std::size_t i = 0; i < 15; ++i) d.weight[i] = i < 9 ? 1 : 1e-320;

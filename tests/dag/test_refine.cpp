@@ -456,15 +456,15 @@ BOOST_AUTO_TEST_CASE(bad_arguments_are_refused) {
   refused(x, 0, {1, 1}, options, "parents");
   refused(x, 0, {0, 1}, options, "parents");
   refused(simulate_graph(9, 1), 0, {1}, options, "10 rows");
-  refused(Matrix(20, 2), 0, {1}, options, "column 1");
+  refused(Matrix(20, 2), 0, {1}, options, "column 0");
   Matrix flat = x; // the rounding of a constant is no variance
   for (std::int64_t i = 0; i < 20; ++i) flat(i, 1) = 1e9 / 7 * (i % 2 ? 1 : 1 + 0x1p-52);
-  refused(flat, 0, {1}, options, "column 2 (counted from 1) does not vary");
+  refused(flat, 0, {1}, options, "column 1 (counted from 0) does not vary");
   Matrix bad = x;
   bad(3, 2) = std::numeric_limits<double>::quiet_NaN();
-  refused(bad, 0, {1}, options, "NaN at row 4, column 3");
+  refused(bad, 0, {1}, options, "NaN at row 3, column 2");
   bad(3, 2) = 1e200;
-  refused(bad, 0, {1}, options, "column 3");
+  refused(bad, 0, {1}, options, "column 2");
   DagOptions wrong;
   wrong.refine_hidden = 0;
   refused(x, 0, {1}, wrong, "refine_hidden");

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(is_refused_by_name) {
   DagOptions mask = quick(1);
   mask.missing = cape::Missing::mask;
   for (const DagOptions& o : {quick(1), mask})
-    BOOST_TEST(fails_with(Status::invalid_argument, "row 72, column 4",
+    BOOST_TEST(fails_with(Status::invalid_argument, "row 71, column 3",
                           [&] { cape::learn_dag(rows_of(x), o, run); }));
   const RowSource wide{10, 2'000'000, [](std::span<const std::int64_t>, double*) {}};
   BOOST_TEST(fails_with(Status::out_of_memory, "2000000 features",

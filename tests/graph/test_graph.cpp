@@ -185,10 +185,10 @@ BOOST_AUTO_TEST_CASE(message_names_edge_and_range) {
     return [part](const cape::Error& e) { return std::string(e.what()).find(part) != std::string::npos; };
   };
   BOOST_CHECK_EXCEPTION(Digraph(3, {{1, 2, 1}, {1, 2, 3}}), cape::Error,
-                        says("edge 2 -> 3 (weight 1; nodes counted from 1) is given twice"));
-  BOOST_CHECK_EXCEPTION(Digraph(3, {{2, 2, 1}}), cape::Error, says("edge 3 -> 3 (weight 1; nodes"));
+                        says("edge 1 -> 2 (weight 1; nodes counted from 0) is given twice"));
+  BOOST_CHECK_EXCEPTION(Digraph(3, {{2, 2, 1}}), cape::Error, says("edge 2 -> 2 (weight 1; nodes"));
   BOOST_CHECK_EXCEPTION(best_path_strengths(Digraph(3, {{1, 2, 2}, {2, 1, 1}})), cape::Error,
-                        says("edge 2 -> 3 (weight 2; nodes counted from 1) lies on a cycle"));
+                        says("edge 1 -> 2 (weight 2; nodes counted from 0) lies on a cycle"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -216,8 +216,8 @@ BOOST_AUTO_TEST_CASE(points_outside_the_ball_and_bad_scales_are_refused) {
   const auto refusal = [](const Matrix& ball, double scale = 1) {
     return error_of(Status::invalid_argument, [&] { cape::rotary_angles(ball, scale); });
   };
-  BOOST_TEST(has(refusal(two), {"row 2", "norm"}));
-  BOOST_TEST(has(refusal(row({1e308, 1e308})), {"row 1", "norm"}));
+  BOOST_TEST(has(refusal(two), {"row 1", "norm"}));
+  BOOST_TEST(has(refusal(row({1e308, 1e308})), {"row 0", "norm"}));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   BOOST_TEST(has(refusal(row({nan})), {"NaN"}));
   for (const double scale : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()})

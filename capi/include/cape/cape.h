@@ -45,7 +45,7 @@
  *  - A callback (progress, source.read) may call any function here, a whole other fit too, except
  *    that it must not free or change what the running call was given: tables, graphs, priors,
  *    checkpoints (their size and save are fine). Options may be changed and even freed.
- *  - Rows, columns, features and nodes are numbers from 0; messages say from where they count.
+ *  - Rows, columns, features and nodes are numbers from 0, here and in messages, which say so.
  *  - Floating-point exceptions must not be trapped: NaN and infinity are ordinary in between, so
  *    that feenableexcept(FE_INVALID) ends a program in SIGFPE. Other modes (rounding, flushing to
  *    zero) are safe, but give other results.

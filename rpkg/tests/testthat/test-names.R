@@ -195,6 +195,13 @@ test_that("what the core numbers is named, and names stay as they are", {
         "the edge from feature 'row 3' to feature 'a -> 2' is required")
     expect_identical(named("columns without variance: 1, 3 (counted from 1)."),
         "features without variance: 'row 3', '1'.")
+    said <- capeOmics:::r_names
+    expect_identical(said("x: row 0, column 9 (counted from 0)"), "x: row 1, column 10 (counted from 1)")
+    expect_identical(said("pairs are collinear: 0 and 2, 5 and 9 (counted from 0)."),
+        "pairs are collinear: 1 and 3, 6 and 10 (counted from 1).")
+    expect_identical(said("edge 0 -> 99999999 (weight 0; nodes counted from 0)"),
+        "edge 1 -> 100000000 (weight 0; nodes counted from 1)")
+    expect_identical(said("h is 0; dag.lambda is 0"), "h is 0; lambda is 0")
     expect_identical(named("the strongest path 0 -> 1 (nodes counted from 0) is 0"),
         "the strongest path 'row 3' -> 'a -> 2' is 0")
     forbidden <- data.frame(from = "x1", to = "x2")
