@@ -42,6 +42,11 @@ for interface in */*.cppm; do
   grep -q "^export import cape\.$stage;" cape.cppm || fail "cape.cppm does not re-export cape.$stage"
 done
 
+# An interface can be read at a glance.
+for interface in */*.cppm; do
+  [ "$(wc -l < "$interface")" -le 250 ] || fail "lib/$interface has more than 250 lines"
+done
+
 # none PATTERN WHY FILES...: no file has a line that matches.
 none() {
   pattern=$1 why=$2
