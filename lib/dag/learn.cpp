@@ -235,7 +235,7 @@ Dag learn_dag(const MatrixView& x_in, const DagOptions& options, Run& run, const
   const Design design = design_of_rows(prior.design, rows);
   Matrix weight = equation_weights(given.rows, given.cols, design);
   drop_equations(given, design, weight);
-  const Matrix centered = design.batch.empty() ? Matrix() : center_batches(given, design);
+  const Matrix centered = design.batch.empty() ? Matrix() : center_batches(given, weight, design);
   const MatrixView x = design.batch.empty() ? given : MatrixView(centered);
   const RowSource source = source_of(x);
   sem::Table table(source, weight, options.standardize, true, run);

@@ -107,32 +107,42 @@ void drop_equations(const MatrixView& x, const Design& design, Matrix& weight) {
   }
 }
 
-Matrix center_batches(const MatrixView& x, const Design& design) {
+std::vector<double> centering_weights(std::span<const std::int64_t> rows, std::int64_t column,
+                                      const Matrix& weight, const Design& design) {
+  std::vector<double> own, of_rows;
+  for (const std::int64_t i : rows) {
+    own.push_back(weight.empty() ? 1 : weight(i, column));
+    of_rows.push_back(design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)]);
+  }
+  return std::ranges::any_of(own, [](double w) { return w > 0; }) ? own : of_rows;
+}
+
+Matrix center_batches(const MatrixView& x, const Matrix& weight, const Design& design) {
   Matrix centered = to_matrix(x);
-  for (const auto& [batch, rows] : rows_by_batch(design, x.rows)) {
-    if (rows.size() < 2)
+  for (const auto& [batch, all] : rows_by_batch(design, x.rows)) {
+    if (all.size() < 2)
       refuse(message("batch ", batch, " has one row only; each needs at least 2"));
     for (std::int64_t j = 0; j < x.cols; ++j) {
       double* value = centered.column(j);
+      std::vector<std::int64_t> rows;
+      for (const std::int64_t i : all)
+        if (!std::isnan(value[i])) rows.push_back(i);
+      const std::vector<double> w = centering_weights(rows, j, weight, design);
       sem::Range range;
       double total = 0;
-      for (const std::int64_t i : rows)
-        if (!std::isnan(value[i])) {
-          range.add(value[i]);
-          total += design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)];
-        }
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        if (w[r] > 0) range.add(value[rows[r]]);
+        total += w[r];
+      }
       if (range.constant()) {
-        for (const std::int64_t i : rows)
-          if (!std::isnan(value[i])) value[i] = 0;
+        for (std::size_t r = 0; r < rows.size(); ++r)
+          value[rows[r]] = w[r] > 0 ? 0 : value[rows[r]] - range.low;
         continue;
       }
       // Twice: the second mean is the rounding of the first. By parts, so that no sum overflows.
       for (int pass = 0; pass < 2; ++pass) {
         double mean = 0;
-        for (const std::int64_t i : rows)
-          if (!std::isnan(value[i]))
-            mean += (design.weight.empty() ? 1 : design.weight[static_cast<std::size_t>(i)]) /
-                    total * value[i];
+        for (std::size_t r = 0; r < rows.size(); ++r) mean += w[r] / total * value[rows[r]];
         for (const std::int64_t i : rows) value[i] -= mean;
       }
     }

@@ -264,15 +264,12 @@ void Table::impute(const Design& design, const DagOptions& options, Run& run) {
   run.parallel_for(features(), [&](std::int64_t c) {
     if (gaps(c) == 0) return;
     const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
-    const bool exogenous = std::ranges::binary_search(exogenous_, static_cast<std::int64_t>(j));
     for (const auto& [batch, group] : centred_together) {
+      const std::vector<double> w = centering_weights(group, c, weight, batches ? design : Design());
       double sum = 0, total = 0;
-      for (const std::int64_t i : group) {
-        double w = 1;
-        if (batches && !design.weight.empty()) w = design.weight[static_cast<std::size_t>(i)];
-        if (!batches && !exogenous && !weight.empty()) w = weight(i, c);
-        sum += w * values_(i, c);
-        total += w;
+      for (std::size_t r = 0; r < group.size(); ++r) {
+        sum += w[r] * values_(group[r], c);
+        total += w[r];
       }
       for (const std::int64_t i : group) values_(i, c) -= sum / total;
       if (!batches) center_[j] += sum / total * scale_[j];

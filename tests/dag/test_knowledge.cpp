@@ -338,6 +338,26 @@ BOOST_AUTO_TEST_CASE(batches_may_differ_in_level) {
                        learn(centered, {}, {}, full_batch()).weights(0, 1)) > 0.1);
 }
 
+// What column 1 was set to in half of a batch says nothing of the level of that batch.
+BOOST_AUTO_TEST_CASE(values_set_from_outside_do_not_move_their_batch) {
+  const Matrix x = chain(300, 2, 12);
+  Knowledge no_way_back;
+  no_way_back.forbidden = {{1, 0, 1}};
+  const auto slope = [&](double set_to) {
+    Matrix y = x;
+    Design design;
+    for (std::int64_t i = 0; i < 300; ++i) {
+      design.batch.push_back(i / 150);
+      if (i >= 75) continue;
+      design.perturbed.push_back({i, 1});
+      y(i, 1) = set_to + static_cast<double>(i % 2);
+    }
+    return learn(y, no_way_back, design, full_batch()).weights(0, 1);
+  };
+  BOOST_TEST(std::fabs(slope(0)) > 0.3);
+  BOOST_TEST(std::fabs(slope(9) - slope(0)) < 1e-9);
+}
+
 // x1 = x0 + noise, but in half of the rows x1 was set from outside; x2 = x1 + noise always. Least
 // squares over all rows halves the first slope; with the perturbation known it is 1.
 BOOST_AUTO_TEST_CASE(a_perturbed_column_teaches_nothing_of_its_own_causes) {
