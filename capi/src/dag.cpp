@@ -143,13 +143,19 @@ cape_status cape_dag_restore(cape_dag** out, const cape_sparse_view* weights,
   return create_run(out, options, [&](cape::Run& run) {
     cape::Dag dag;
     dag.weights = copied(view_of(weights, "weights"));
-    if (sign != nullptr) dag.sign = copied(view_of(sign, "sign"));
+    if (sign != nullptr) {
+      dag.sign = copied(view_of(sign, "sign"));
+    } else { // the weights have their own
+      dag.sign = dag.weights;
+      for (double& s : dag.sign.values) s = (s > 0) - (s < 0);
+    }
     dag.order = copied_values(order, n_order, "order", "n_order");
     dag.required = edges_of(required_from, required_to, n_required, "n_required");
-    const auto nodes = static_cast<std::size_t>(dag.weights.rows);
-    dag.center.assign(nodes, 0);
-    dag.scale.assign(nodes, 1);
-    return cape_dag(prune(dag, tau, run), true);
+    cape::Dag pruned = prune(dag, tau, run);
+    const auto nodes = static_cast<std::size_t>(pruned.weights.rows);
+    pruned.center.assign(nodes, 0);
+    pruned.scale.assign(nodes, 1);
+    return cape_dag(std::move(pruned), true);
   });
 }
 

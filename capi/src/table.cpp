@@ -105,7 +105,9 @@ cape_status transform_by_row(double* out, int64_t n_rows, int64_t n_cols, const 
     check_output(out, n_rows, n_cols, block.rows, features == nullptr ? block.cols : n_cols);
     const auto chosen = features == nullptr ? std::span<const int64_t>{}
                                             : values(features, n_cols, "features", "n_cols");
-    transformed_rows(block, transform_of(factor, block.rows, logarithm), chosen, out);
+    const cape::Transform how = transform_of(factor, block.rows, logarithm);
+    if (features != nullptr && n_cols == 0) return; // none, where an empty list would be all
+    transformed_rows(block, how, chosen, out);
   });
 }
 
@@ -164,6 +166,9 @@ cape_status cape_transform_stored(double* out, int64_t n, const cape_sparse_view
 
 cape_status cape_scan_new(cape_scan** out, int64_t n_columns, const int64_t* features, int64_t n) {
   return create(out, [&] {
+    if (features != nullptr && n == 0) // an empty list is all of them
+      throw cape::Error(cape::Status::invalid_argument,
+                        "n is 0; it must be positive, or features NULL for all");
     return cape::FeatureScan(n_columns, features == nullptr ? std::span<const int64_t>{}
                                                             : values(features, n, "features"));
   });

@@ -1,6 +1,7 @@
 // The paper's augmented Lagrangian (eq_lossdag) on minibatches.
 module;
 #include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -31,8 +32,6 @@ constexpr double final_rate = 0.02;          // of the learning rate, at the end
 constexpr double sufficient_decrease = 0.25; // rho grows unless h fell to this share
 constexpr double warm_up = 0.5;              // of the steps, over which lambda rises to its value
 
-std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // h is a sum over the cycles of all columns, and rho h a part of the pull on a single edge. If that
 // grew with their number, it would crush the edges before the data can tell them apart.
 double first_rho(std::int64_t features) {
@@ -58,7 +57,7 @@ void proximal_step(optim::Adam<T>& adam, std::vector<T>& parameters, const std::
               {.l1 = l1});
   };
   constexpr std::int64_t block = 1 << 16;
-  const std::int64_t blocks = ceiling(shrinkage.length, block);
+  const std::int64_t blocks = ceil_div(shrinkage.length, block);
   const std::int64_t parts = std::ssize(shrinkage.factor);
   run.parallel_for(parts * blocks, [&](std::int64_t task) {
     const std::int64_t part = task / blocks, end = (part + 1) * shrinkage.length;

@@ -10,7 +10,7 @@ struct TrainedModel {
   std::vector<DagEpoch> history;
   double h = 0;
 };
-/// The paper's alternating updates of the model of the options, in their precision: proximal AdamW
+/// The paper's alternating updates of the model of the options, in their precision: proximal Adam
 /// on minibatches; alpha and rho now and then.
 /// factor: inputs x features factors of lambda, infinite where there can be no edge; or empty.
 /// start: edges from input `from` of effect `to`, with the weights that they start from.

@@ -1,4 +1,5 @@
 module;
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,8 +18,6 @@ module cape.dag;
 
 namespace cape::sem {
 namespace {
-
-std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Sums are taken in eight parts, which is fast and, unlike BLAS, the same for any alignment.
 constexpr int lanes = 8;
@@ -70,7 +69,7 @@ public:
       : model_(model), measure_(make_acyclicity<T>(form, model.causes())),
         strength_(model.shape().inputs, model.shape().features),
         slope_(model.shape().inputs, model.shape().features),
-        absolute_(static_cast<std::size_t>(ceiling(model.shape().features, block_effects))),
+        absolute_(static_cast<std::size_t>(ceil_div(model.shape().features, block_effects))),
         squares_(absolute_.size()) {}
 
   double constraint(const T* parameters, Run& run) override;
@@ -89,7 +88,7 @@ template <class T>
 double EdgeWeightTerms<T>::constraint(const T* parameters, Run& run) {
   const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
                      channels = model_.shape().channels;
-  run.parallel_for(ceiling(m, block_effects), [&](std::int64_t block) {
+  run.parallel_for(ceil_div(m, block_effects), [&](std::int64_t block) {
     const std::int64_t end = std::min(m, (block + 1) * block_effects);
     for (std::int64_t j = block * block_effects; j < end; ++j) {
       double* s = strength_.column(j);
@@ -111,7 +110,7 @@ double EdgeWeightTerms<T>::add(const T* parameters, const Penalty& penalty, T* g
   // All terms in one pass over the weights, which on wide tables do not fit into the cache.
   const double multiplier = 2 * (penalty.rho * h_ + penalty.alpha);
   const double l2 = model_.shape().ridged > 0 ? penalty.l2 : 0;
-  const std::int64_t blocks = ceiling(m, block_effects);
+  const std::int64_t blocks = ceil_div(m, block_effects);
   run.parallel_for(blocks, [&](std::int64_t block) {
     Sums sums;
     std::vector<T> pull(static_cast<std::size_t>(inputs));

@@ -81,6 +81,12 @@ Dag prune(const Dag& dag, double tau, Run& run) {
   check_view(dag.sign, "sign");
   if (dag.weights.layout != Layout::col_major)
     throw Error(Status::invalid_argument, "weights is compressed by rows; it must be by columns");
+  if (!dag.sign.empty() && dag.sign.layout != Layout::col_major)
+    throw Error(Status::invalid_argument, "sign is compressed by rows; it must be by columns");
+  for (const double s : dag.sign.values)
+    if (s != -1 && s != 0 && s != 1)
+      throw Error(Status::invalid_argument,
+                  message("sign has the value ", s, "; it must be -1, 0 or 1"));
   if (dag.weights.cols != m)
     throw Error(Status::dim_mismatch,
                 "weights is " + dimensions(dag.weights) + "; it must be square");

@@ -1,4 +1,5 @@
 module;
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -20,15 +21,13 @@ std::int64_t least_steps_per_epoch(std::int64_t features) {
   return std::clamp<std::int64_t>(3600 / features, 15, 120);
 }
 
-std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 } // namespace
 
 TrainingPlan::TrainingPlan(std::int64_t rows, std::int64_t features, const DagOptions& options)
     : epochs(options.epochs), batch_rows(std::min(options.batch_size, rows)) {
   // An epoch is one or more passes over the rows, rounded up to whole batches.
-  const std::int64_t passes = ceiling(least_steps_per_epoch(features) * batch_rows, rows);
-  steps_per_epoch = ceiling(passes * rows, batch_rows);
+  const std::int64_t passes = ceil_div(least_steps_per_epoch(features) * batch_rows, rows);
+  steps_per_epoch = ceil_div(passes * rows, batch_rows);
   steps = checked_size(epochs, steps_per_epoch, "steps");
   // exp(S) costs as much as the rest of a step from about here on, and hardly changes in a few
   // steps. Every step may leave the domain of the log-det form.
@@ -55,9 +54,9 @@ std::int64_t TrainingPlan::renewals() const {
   for (; step < steps && next_renewal(step) - step < constraint_interval;
        step = next_renewal(step))
     ++count;
-  if (step < steps) count += ceiling(steps - step, constraint_interval);
+  if (step < steps) count += ceil_div(steps - step, constraint_interval);
   return count + (4 * constraint_interval <= steps_per_epoch ? epochs
-                                                             : ceiling(epochs, update_interval));
+                                                             : ceil_div(epochs, update_interval));
 }
 
 } // namespace cape::sem

@@ -2,11 +2,13 @@ module;
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
 module cape.evaluate;
+#include "internal/sort.hpp"
 
 namespace cape {
 namespace {
@@ -19,24 +21,6 @@ bool has_edge(const Digraph& graph, std::int64_t from, std::int64_t to) {
 
 double ratio(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
-}
-
-// In pieces that are sorted and then merged, with a poll before each.
-void sort_falling(std::vector<std::pair<double, bool>>& pairs, Run& run) {
-  constexpr std::ptrdiff_t piece = 1 << 16;
-  const std::ptrdiff_t n = std::ssize(pairs);
-  for (std::ptrdiff_t i = 0; i < n; i += piece) {
-    run.poll();
-    std::sort(pairs.begin() + i, pairs.begin() + std::min(i + piece, n), std::greater<>{});
-  }
-  std::vector<std::pair<double, bool>> merged(n > piece ? pairs.size() : 0);
-  for (std::ptrdiff_t width = piece; width < n; width *= 2, pairs.swap(merged))
-    for (std::ptrdiff_t i = 0; i < n; i += 2 * width) {
-      run.poll();
-      const auto first = pairs.begin() + i, middle = pairs.begin() + std::min(i + width, n),
-                 last = pairs.begin() + std::min(i + 2 * width, n);
-      std::merge(first, middle, middle, last, merged.begin() + i, std::greater<>{});
-    }
 }
 
 } // namespace
@@ -90,7 +74,7 @@ ScoreMetrics compare_scores(const MatrixView& scores, const Digraph& truth, Run&
   }
   for (const Edge& e : truth.edges()) // a row of pairs lacks its diagonal
     ranked[static_cast<std::size_t>(e.from * (nodes - 1) + e.to - (e.to > e.from))].second = true;
-  sort_falling(ranked, run);
+  sort_in_pieces(ranked, std::greater<>{}, run);
 
   const auto positives = static_cast<double>(truth.edges().size());
   const auto negatives = static_cast<double>(ranked.size()) - positives;

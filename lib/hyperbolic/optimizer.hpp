@@ -3,7 +3,7 @@
 
 namespace cape {
 
-/// Adam with one second moment a node, or null for plain descent.
+/// Adam with one second moment a node, or empty for plain descent.
 using NodeAdam = std::optional<optim::GroupAdam>;
 NodeAdam node_adam(const EmbedOptions& options, std::int64_t coordinates, std::int64_t nodes);
 

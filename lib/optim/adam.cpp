@@ -63,6 +63,8 @@ void Adam<T>::move(std::int64_t first, std::span<T> parameters, std::span<const 
                 message("a step of ", n, " parameters from number ", first, " on, by ",
                         gradient.size(), " slopes; there are ", size(),
                         " parameters, and a slope for each"));
+  if (!(power1_ < 1 && power2_ < 1))
+    throw Error(Status::bad_state, "move() without a begin() before it");
   check_not_negative(shrinking.l1, "l1");
   check_not_negative(shrinking.decay, "decay");
   simd::adam_step(parameters.data(), gradient.data(), mean_.data() + first,

@@ -1,4 +1,4 @@
-// cape.optim: what every stage that trains shares: the steps of Adam, how their length goes over a
+// cape.optim: what stages that train take from: the steps of Adam, how their length goes over a
 // training, what keeps gradients in bounds, when a loss has come to rest, and which rows come next.
 module;
 #include <cstdint>
@@ -46,7 +46,8 @@ public:
             const Shrinking& shrinking = {});
 
   /// The same in pieces that are shrunk differently, on any threads: begin() counts the step, and
-  /// move() takes the parameters first .. first + parameters.size() - 1; each once. Errors as above.
+  /// move() takes the parameters first .. first + parameters.size() - 1; each once. Errors as above, and
+  /// Error(bad_state) before the first begin().
   void begin(double rate);
   void move(std::int64_t first, std::span<T> parameters, std::span<const T> gradient,
             const Shrinking& shrinking = {});

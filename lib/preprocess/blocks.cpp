@@ -1,4 +1,5 @@
 module;
+#include "internal/sizes.hpp"
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
@@ -114,7 +115,7 @@ std::vector<double> cell_factors(std::span<const double> library_size,
     if (!(library_size[i] > 0)) continue;
     factor[i] = size_factor.empty() ? target_sum / library_size[i]
                                     : sum / static_cast<double>(counted) / size_factor[i];
-    if (!std::isfinite(factor[i]))
+    if (!std::isfinite(factor[i]) || factor[i] == 0)
       throw Error(Status::invalid_argument,
                   message("cell ", i, " (counted from 0) cannot be scaled within the range of a "
                           "double: its library size is ", library_size[i]));

@@ -3,8 +3,6 @@
 
 namespace cape {
 
-inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // body(row, column, value) for every stored entry, columns (rows) in order; `between` runs before
 // each column (row). Whatever the layout, the entries of one column come in the order of rows and
 // those of one row in the order of columns, so that sums over either have the same bits.

@@ -1,4 +1,5 @@
 module;
+#include "internal/sizes.hpp"
 #include "internal/message.hpp"
 #include <algorithm>
 #include <cmath>
@@ -77,14 +78,16 @@ void check_left(const Kept& cells, const Kept& features, const PreprocessOptions
                   " or more of these cells");
 }
 
-// The variances, which must be finite.
-std::vector<double> finite_variances(const FeatureScan& scan) {
+// The variances, which must be finite, of these columns, or all.
+std::vector<double> finite_variances(const FeatureScan& scan,
+                                     std::span<const std::int64_t> columns = {}) {
   std::vector<double> out;
   for (const FeatureSummary& f : scan.summaries()) {
+    const auto place = std::ssize(out);
     out.push_back(f.variance);
     if (f.missing + f.infinite > 0 || !std::isfinite(f.variance))
       throw Error(Status::invalid_argument,
-                  message("the variance of column ", out.size() - 1,
+                  message("the variance of column ", columns.empty() ? place : columns[at(place)],
                           " (counted from 0) is not finite: its values must be, and below 1e150"));
   }
   return out;
@@ -142,7 +145,14 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
   constexpr std::int64_t steps = 4;
   run.report({.stage = "preprocess", .step = 1, .total = steps});
 
-  const CellSums sums = cell_sums(counts);
+  CellSums sums{std::vector<double>(at(counts.rows)), std::vector<std::int64_t>(at(counts.rows))};
+  for_entries(
+      counts,
+      [&](std::int64_t i, std::int64_t, double value) {
+        sums.library_size[at(i)] += value;
+        sums.detected[at(i)] += value > 0;
+      },
+      poll);
   const Kept cells = keep(sums.detected, options.min_features);
   std::vector<std::int64_t> found_in(at(counts.cols));
   for_entries(
@@ -164,7 +174,12 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
                           " (counted from 0) are too large: their sum overflows"));
   }
   std::vector<double> factor;
-  if (options.normalize) factor = cell_factors(result.library_size, {}, options.target_sum);
+  if (options.normalize) { // of all cells, so that an error names the right one
+    std::vector<double> sizes(sums.library_size.size());
+    for (const std::int64_t i : cells.numbers) sizes[at(i)] = sums.library_size[at(i)];
+    const std::vector<double> all = cell_factors(sizes, {}, options.target_sum);
+    for (const std::int64_t i : cells.numbers) factor.push_back(all[at(i)]);
+  }
   const Transform how{factor, options.log1p ? Logarithm::natural : Logarithm::none};
   // body(cell, feature, value) for the stored entries of what is kept, transformed.
   const auto for_kept = [&](auto body) {
@@ -182,13 +197,13 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
     FeatureScan scan(features.size());
     for_kept([&](std::int64_t, std::int64_t feature, double value) { scan.add(feature, value); });
     scan.end_cells(cells.size());
-    narrow(features, most_variable(finite_variances(scan), options.n_variable));
+    narrow(features, most_variable(finite_variances(scan, features.numbers), options.n_variable));
   }
   result.x = Matrix(cells.size(), features.size());
   for_kept([&](std::int64_t cell, std::int64_t feature, double value) {
     result.x(cell, feature) = value;
   });
-  check_finite(result.x, "the scaled counts"); // near the end of the range rounding leads out of it
+  check_finite(result.x, "the table of kept cells x kept features"); // near the end of the range rounding leads out of it
   result.cells = cells.numbers;
   result.features = features.numbers;
   run.report({.stage = "preprocess", .step = steps, .total = steps});

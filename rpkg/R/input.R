@@ -101,9 +101,10 @@ chosen_values <- function(values, rows, used, scaling, batch, scan = NULL) {
         values <- values[, used, drop = FALSE]
         scan <- NULL
     }
-    own <- scaling$own[used]
+    own <- scaling$own
     factors <- if (!is.null(scaling)) {
-        core_cell_factors(scaling$sizes[used], own, as.numeric(registry_default("preprocess.target_sum")))
+        sizes <- replace(scaling$sizes, setdiff(seq_along(scaling$sizes), used), 0) # of cells that are left out
+        core_cell_factors(sizes, own, as.numeric(registry_default("preprocess.target_sum")))[used]
     }
     # What varies between batches alone causes no edges, so it does not count where features are chosen either.
     within <- if (is.null(rows) && nrow(values) > most_features && length(batch) > 0L) batch

@@ -58,9 +58,9 @@ cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.
             min.cells, " of them are left; 2 of each are needed. Lower min.features or min.cells")
     }
     values <- values[rows, cells, drop = FALSE]
-    sizes <- sums$size[cells]
-    own <- if (missing(target.sum)) own_size_factors(x[, cells], sizes)
-    factors <- core_cell_factors(sizes, own, target.sum)
+    sizes <- replace(sums$size, setdiff(seq_along(sums$size), cells), 0) # of cells that are left out
+    own <- if (missing(target.sum)) own_size_factors(x, sizes)
+    factors <- core_cell_factors(sizes, own, target.sum)[cells]
     if (!is.null(n.hvgs)) {
         check_number(n.hvgs, "n.hvgs", 2, length(rows), integer = TRUE)
         keep <- core_largest_variances(scan_rows(values, NULL, factors, batch[cells])$variance, n.hvgs)

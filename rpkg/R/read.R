@@ -34,6 +34,10 @@ cape_read <- function(path, assay.type = "values", features = c("rows", "columns
     path <- path.expand(check_string(path, "path"))
     check_string(assay.type, "assay.type")
     features <- one_of(features, c("rows", "columns"), "features")
+    text <- grepl("\\.(csv|tsv|tab|txt)(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)
+    if (features == "columns" && file.exists(path) && (dir.exists(path) || !text)) {
+        cape_error("'features' is \"columns\", which is for text files; ", quoted(path), " is none")
+    }
     if (dir.exists(path)) {
         return(read_10x(path))
     }
@@ -43,7 +47,7 @@ cape_read <- function(path, assay.type = "values", features = c("rows", "columns
     if (grepl("\\.rds$", path, ignore.case = TRUE)) {
         return(reading(path, readRDS(path)))
     }
-    if (grepl("\\.(csv|tsv|tab|txt)(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
+    if (text) {
         assays <- list(read_text_table(path, features))
         names(assays) <- assay.type
         return(SingleCellExperiment::SingleCellExperiment(assays))
@@ -206,7 +210,7 @@ check_utf8 <- function(text, path, what) {
 
 read_text_table <- function(path, features) {
     text <- reading(path, in_utf8(path, function(plain) {
-        skip <- match(TRUE, grepl("[^ \t,;\"]", readLines(plain, 1000L, warn = FALSE)), nomatch = 1L) - 1L
+        skip <- match(TRUE, grepl("[^ \t,;\"]", readLines(plain, 1000L, warn = FALSE), useBytes = TRUE), nomatch = 1L) - 1L
         separator <- separator_of(plain, skip, path)
         list(separator = separator, fields = scan_fields(plain, separator, skip = skip),
             widths = utils::count.fields(plain, separator, quote = "\"", comment.char = "", skip = skip))

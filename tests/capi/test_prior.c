@@ -108,7 +108,21 @@ static void bad_remains(void) {
   /* A cycle, whose weaker edge goes; without signs weights have their own. */
   CHECK_OK(cape_dag_restore(&dag, &w, NULL, NULL, 0, NULL, NULL, 0, 0, NULL));
   CHECK(has_weight(dag, 0.5) && !has_weight(dag, -0.25));
+  double sign[4];
+  int64_t bytes = 0;
+  char saved[4096];
+  CHECK_OK(cape_dag_sign(sign, 2, 2, dag));
+  CHECK(sign[1] == 1 && sign[2] == -1);
+  CHECK_OK(cape_dag_save_size(&bytes, dag));
+  CHECK(bytes <= (int64_t)sizeof saved);
+  CHECK_OK(cape_dag_save(saved, bytes, dag));
   cape_dag_free(dag);
+  CHECK_OK(cape_dag_load(&dag, saved, bytes));
+  cape_dag_free(dag);
+  CHECK_ERROR(cape_dag_restore(&dag, &w, &by_row, NULL, 0, NULL, NULL, 0, 0, NULL),
+              CAPE_INVALID_ARGUMENT, "sign is compressed by rows");
+  CHECK_ERROR(cape_dag_restore(&dag, &w, &w, NULL, 0, NULL, NULL, 0, 0, NULL),
+              CAPE_INVALID_ARGUMENT, "sign has the value 0.5");
   CHECK_NULL(cape_dag_restore(NULL, &w, NULL, NULL, 0, NULL, NULL, 0, 0, NULL), "out");
   CHECK_NULL(cape_dag_restore(&dag, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL), "weights");
   CHECK_NULL(cape_dag_restore(&dag, &w, NULL, NULL, 2, NULL, NULL, 0, 0, NULL), "order");

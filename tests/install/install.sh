@@ -33,4 +33,4 @@ export PKG_CONFIG_PATH
 "$cc" -std=c11 -o "$work/pkg_config" "$here/c_consumer/main.c" $(pkg-config --cflags --libs cape) \
       "-Wl,-rpath,$(pkg-config --variable=libdir cape)"
 "$work/pkg_config"
-"$nm" -D "$work/pkg_config" | grep -q 'U cape_pagerank@CAPE_0' # bound to the version of the ABI
+"$nm" -D "$work/pkg_config" | grep -q 'U cape_pagerank_with@CAPE_1' # bound to the version of the ABI

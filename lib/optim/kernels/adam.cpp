@@ -34,7 +34,8 @@ HWY_INLINE void Adam(T* parameter, const T* gradient, T* mean, T* square, std::i
     const auto size = hn::Max(hn::Sub(hn::Abs(p), hn::Mul(shrink, inverse)), zero);
     hn::StoreU(m, d, m_at);
     hn::StoreU(v, d, v_at);
-    hn::StoreU(hn::CopySign(size, p), d, p_at);
+    // The larger of NaN and 0 is 0 on some CPUs.
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(p), p, hn::CopySign(size, p)), d, p_at);
   };
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) step(parameter + i, gradient + i, mean + i, square + i);

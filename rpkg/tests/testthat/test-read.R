@@ -184,6 +184,8 @@ test_that("a text table says what it took for features, and has them in columns 
     expect_message(x <- cape_read(file, features = "columns"), "3 features (TP53, MDM2 and 1 more) in its columns",
         fixed = TRUE)
     expect_identical(assay(x), right)
+    expect_error(cape_read(ten_x(few_counts, paste0("g", 1:4)), features = "columns"), "for text files",
+        class = "capeError")
     expect_error(cape_read(file, features = "cols"), "'features' is \"cols\"", class = "capeError")
     bad <- table_file(c("sample,TP53,MDM2", "s1,1,2", "s2,x,3"))
     expect_error(cape_read(bad, features = "columns"), "'x' of sample 's2' in column 'TP53'", class = "capeError")
