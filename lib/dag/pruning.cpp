@@ -83,10 +83,6 @@ Dag prune(const Dag& dag, double tau, Run& run) {
     throw Error(Status::invalid_argument, "weights is compressed by rows; it must be by columns");
   if (!dag.sign.empty() && dag.sign.layout != Layout::col_major)
     throw Error(Status::invalid_argument, "sign is compressed by rows; it must be by columns");
-  for (const double s : dag.sign.values)
-    if (s != -1 && s != 0 && s != 1)
-      throw Error(Status::invalid_argument,
-                  message("sign has the value ", s, "; it must be -1, 0 or 1"));
   if (dag.weights.cols != m)
     throw Error(Status::dim_mismatch,
                 "weights is " + dimensions(dag.weights) + "; it must be square");
@@ -94,6 +90,10 @@ Dag prune(const Dag& dag, double tau, Run& run) {
     throw Error(Status::dim_mismatch,
                 "sign is " + dimensions(dag.sign) + " but weights is " + dimensions(dag.weights));
   check_finite(dag.weights, "weights");
+  for (const double s : dag.sign.values)
+    if (s != -1 && s != 0 && s != 1)
+      throw Error(Status::invalid_argument,
+                  message("sign has the value ", s, "; it must be -1, 0 or 1"));
   for (const Edge& e : dag.required)
     if (std::min(e.from, e.to) < 0 || std::max(e.from, e.to) >= m || e.from == e.to)
       throw Error(Status::invalid_argument, message("required has the edge ", e.from, " to ", e.to,
