@@ -1,6 +1,6 @@
 module;
-#include "internal/sizes.hpp"
 #include "internal/message.hpp"
+#include "internal/sizes.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -40,10 +40,7 @@ template <class View>
 CellSums sums_of(const View& cells) {
   check_view(cells, "cells");
   CellSums sums{std::vector<double>(at(cells.rows)), std::vector<std::int64_t>(at(cells.rows))};
-  for_entries(cells, [&](std::int64_t i, std::int64_t, double value) {
-    if (!std::isnan(value)) sums.library_size[at(i)] += value;
-    sums.detected[at(i)] += value > 0;
-  });
+  for_entries(cells, [&](std::int64_t i, std::int64_t, double value) { add_count(sums, i, value); });
   return sums;
 }
 

@@ -21,6 +21,12 @@ void for_entries(const SparseView& x, F body, G between) {
   }
 }
 
+// How a count enters the sums of its cell.
+inline void add_count(CellSums& sums, std::int64_t cell, double count) {
+  if (!std::isnan(count)) sums.library_size[at(cell)] += count;
+  sums.detected[at(cell)] += count > 0;
+}
+
 // How cell number `cell` of a block makes a value of a count.
 inline double transformed(double count, const Transform& how, std::int64_t cell) {
   const double scaled = how.factor.empty() ? count : count * how.factor[at(cell)];

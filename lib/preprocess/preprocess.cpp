@@ -147,12 +147,7 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
 
   CellSums sums{std::vector<double>(at(counts.rows)), std::vector<std::int64_t>(at(counts.rows))};
   for_entries(
-      counts,
-      [&](std::int64_t i, std::int64_t, double value) {
-        sums.library_size[at(i)] += value;
-        sums.detected[at(i)] += value > 0;
-      },
-      poll);
+      counts, [&](std::int64_t i, std::int64_t, double value) { add_count(sums, i, value); }, poll);
   const Kept cells = keep(sums.detected, options.min_features);
   std::vector<std::int64_t> found_in(at(counts.cols));
   for_entries(
