@@ -252,10 +252,13 @@ read_text_table <- function(path, features) {
             cape_error(quoted(path), " has values but no name for ", c(line, column)[side], " ", unnamed[1L])
         }
     }
-    number <- suppressWarnings(as.numeric(sub(",", ".", colnames(body), fixed = TRUE)))
-    if (length(number) > 0L && !anyNA(number) && (anyDuplicated(number) > 0L || any(number != round(number)))) {
-        cape_error("the first line of ", quoted(path), " holds numbers (", some_of(colnames(body)),
-            "); it must have the names of the ", column, "s")
+    for (side in 2:1) {
+        names <- dimnames(body)[[side]]
+        number <- suppressWarnings(as.numeric(sub(",", ".", names, fixed = TRUE)))
+        if (length(number) > 0L && !anyNA(number) && (anyDuplicated(number) > 0L || any(number != round(number)))) {
+            cape_error("the first ", c("column", "line")[side], " of ", quoted(path), " holds numbers (", some_of(names),
+                "); it must have the names of the ", c(line, column)[side], "s")
+        }
     }
     values <- as_values(body, path, text$separator, line)
     if (features == "columns") values <- t(values)

@@ -101,6 +101,9 @@ test_that("text files that cannot be read without a guess are refused with the p
     fails(c("gene,s1,s2", "a,1,TRUE", "b,3,4"), "'TRUE' of feature 'a' in column 's2'")
     fails(c("a,1.5,2", "b,3,4"), "first line.*holds numbers")
     fails(c("a,7,7", "b,3,4"), "first line.*holds numbers")
+    fails(c("raf\tmek", "26.4\t13.2", "35.9\t16.5"),
+        "first column.*holds numbers \\(26.4, 35.9\\).*names of the features")
+    fails(c("raf,mek", "7,13", "7,16"), "first column.*holds numbers")
     fails(c("gene,s1,", "a,1,2"), "no name for sample 2")
     fails(c("gene,s1", "a,1", ",2"), "no name for feature 2")
     fails(c("gene s1", "a 1"), "no commas, semicolons or tabs")
@@ -186,6 +189,8 @@ test_that("a text table says what it took for features, and has them in columns 
     expect_identical(assay(x), right)
     expect_error(cape_read(ten_x(few_counts, paste0("g", 1:4)), features = "columns"), "for text files",
         class = "capeError")
+    expect_error(cape_read(table_file(c("raf\tmek", "26.4\t13.2", "35.9\t16.5")), features = "columns"),
+        "first column.*names of the samples", class = "capeError")
     expect_error(cape_read(file, features = "cols"), "'features' is \"cols\"", class = "capeError")
     bad <- table_file(c("sample,TP53,MDM2", "s1,1,2", "s2,x,3"))
     expect_error(cape_read(bad, features = "columns"), "'x' of sample 's2' in column 'TP53'", class = "capeError")
