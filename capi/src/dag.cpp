@@ -288,8 +288,7 @@ cape_status cape_dag_scaling(double* center_out, double* scale_out, int64_t n,
   return guard([&] {
     const cape::Dag& d = learned(dag);
     check_length(n, static_cast<int64_t>(d.center.size()), "n");
-    required(center_out, "center_out");
-    required(scale_out, "scale_out");
+    if (n > 0) required(center_out, "center_out"), required(scale_out, "scale_out");
     copy_vector(center_out, n, d.center, "center_out");
     copy_vector(scale_out, n, d.scale, "scale_out");
   });

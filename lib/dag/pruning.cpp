@@ -90,6 +90,11 @@ Dag prune(const Dag& dag, double tau, Run& run) {
     throw Error(Status::dim_mismatch,
                 "sign is " + dimensions(dag.sign) + " but weights is " + dimensions(dag.weights));
   check_finite(dag.weights, "weights");
+  for (std::int64_t i = 0; i < m; ++i)
+    if (dag.weights(i, i) != 0)
+      throw Error(Status::invalid_argument,
+                  message("weights has the loop ", i, " -> ", i,
+                          " (counted from 0); its diagonal must be 0"));
   for (const double s : dag.sign.values)
     if (s != -1 && s != 0 && s != 1)
       throw Error(Status::invalid_argument,

@@ -44,6 +44,7 @@ CellSums sums_of(const View& cells) {
   return sums;
 }
 
+// Before anything is written, so that a call that fails has changed nothing.
 void check_factor(const Transform& how, std::int64_t cells) {
   if (!how.factor.empty() && std::ssize(how.factor) != cells)
     throw Error(Status::dim_mismatch,
@@ -52,6 +53,31 @@ void check_factor(const Transform& how, std::int64_t cells) {
   if (how.logarithm != Logarithm::none && how.logarithm != Logarithm::natural &&
       how.logarithm != Logarithm::binary)
     throw Error(Status::invalid_argument, "logarithm is not one of none, natural, binary");
+  for (std::size_t i = 0; i < how.factor.size(); ++i)
+    if (!std::isfinite(how.factor[i]) || how.factor[i] < 0)
+      throw Error(Status::invalid_argument,
+                  message("factor is ", how.factor[i], " for cell ", i,
+                          " (counted from 0) of the block; it must be finite and not negative"));
+}
+
+// The transformation of those counts that are finite, in columns with a place, is finite.
+template <class View>
+void check_transformable(const View& cells, const Transform& how,
+                         std::span<const std::int64_t> place) {
+  check_factor(how, cells.rows);
+  if (how.factor.empty() && how.logarithm == Logarithm::none) return;
+  for_entries(cells, [&](std::int64_t i, std::int64_t j, double count) {
+    if (!std::isfinite(count) || (!place.empty() && place[at(j)] < 0)) return;
+    const double x = scaled(count, how, i);
+    if (std::isfinite(x) && (how.logarithm == Logarithm::none || x > -1)) return;
+    const double factor = how.factor.empty() ? 1 : how.factor[at(i)];
+    throw Error(Status::invalid_argument,
+                std::isfinite(x) ? message("cells has the value ", count, ", which is ", x,
+                                           " after scaling; it must be above -1 to have a "
+                                           "logarithm of 1 + x")
+                                 : message("cells has the value ", count, ", which times ", factor,
+                                           " is beyond the range of a double"));
+  });
 }
 
 // Of each column its place among the features, or -1.
@@ -74,8 +100,8 @@ template <class View>
 void transform_to(const View& cells, const Transform& how, std::span<const std::int64_t> features,
                   double* out) {
   check_view(cells, "cells");
-  check_factor(how, cells.rows);
   const std::vector<std::int64_t> place = places_of(cells.cols, features);
+  check_transformable(cells, how, place);
   const std::int64_t width = features.empty() ? cells.cols : std::ssize(features);
   std::fill_n(out, cells.rows * width, 0.0);
   for_entries(cells, [&](std::int64_t i, std::int64_t j, double value) {
@@ -96,6 +122,11 @@ std::vector<double> cell_factors(std::span<const double> library_size,
   if (!(target_sum > 0) || !std::isfinite(target_sum))
     throw Error(Status::invalid_argument,
                 message("target_sum is ", target_sum, "; it must be positive and finite"));
+  for (std::size_t i = 0; i < library_size.size(); ++i)
+    if (!(library_size[i] >= 0))
+      throw Error(Status::invalid_argument,
+                  message("library_size is ", library_size[i], " for cell ", i,
+                          " (counted from 0); it must not be negative or missing"));
   std::vector<double> factor(library_size.size());
   double sum = 0;
   std::int64_t counted = 0;
@@ -131,7 +162,7 @@ void transformed_rows(const MatrixView& cells, const Transform& how,
 
 void transformed_stored(const SparseView& cells, const Transform& how, double* out) {
   check_view(cells, "cells");
-  check_factor(how, cells.rows);
+  check_transformable(cells, how, {});
   for_entries(cells, [&](std::int64_t i, std::int64_t, double value) {
     *out++ = transformed(value, how, i);
   });
@@ -205,10 +236,10 @@ void FeatureScan::end_cells(std::int64_t count) { cells_ += count; }
 template <class View>
 void FeatureScan::add_block(const View& cells, const Transform& how) {
   check_view(cells, "cells");
-  check_factor(how, cells.rows);
   if (cells.cols != columns_)
     throw Error(Status::dim_mismatch,
                 message("cells has ", cells.cols, " features; it must have ", columns_));
+  check_transformable(cells, how, place_);
   for_entries(cells, [&](std::int64_t i, std::int64_t j, double value) {
     if (place_[at(j)] >= 0) add(place_[at(j)], transformed(value, how, i));
   });

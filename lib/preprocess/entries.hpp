@@ -27,12 +27,17 @@ inline void add_count(CellSums& sums, std::int64_t cell, double count) {
   sums.detected[at(cell)] += count > 0;
 }
 
-// How cell number `cell` of a block makes a value of a count.
+inline double scaled(double count, const Transform& how, std::int64_t cell) {
+  return (how.factor.empty() ? count : count * how.factor[at(cell)]) + 0.0;
+}
+
+// How cell number `cell` of a block makes a value of a count; what is not finite stays as it is,
+// and -0 becomes 0, as where zeros are not stored.
 inline double transformed(double count, const Transform& how, std::int64_t cell) {
-  const double scaled = how.factor.empty() ? count : count * how.factor[at(cell)];
-  if (how.logarithm == Logarithm::none) return scaled;
-  return how.logarithm == Logarithm::natural ? std::log1p(scaled)
-                                             : std::log1p(scaled) / std::log(2.0);
+  if (!std::isfinite(count)) return count;
+  const double x = scaled(count, how, cell);
+  if (how.logarithm == Logarithm::none) return x;
+  return how.logarithm == Logarithm::natural ? std::log1p(x) : std::log1p(x) / std::log(2.0);
 }
 
 } // namespace cape

@@ -50,8 +50,9 @@ std::vector<std::int64_t> most_variable(std::span<const double> variance, std::i
 
 // ---------------------------------------------------------------------------- blocks of cells
 
-/// What a cell has in all: its library size (missing values count as 0) and how many features have
-/// a value above 0. Sums run over the features in order, whatever the form of the block.
+/// What a cell has in all: its library size (missing values count as 0; infinite where it is beyond
+/// the range of a double) and how many features have a value above 0. Sums run over the features in
+/// order, whatever the form of the block.
 struct CellSums {
   std::vector<double> library_size;
   std::vector<std::int64_t> detected;
@@ -61,15 +62,17 @@ CellSums cell_sums(const MatrixView& cells);
 
 /// What the values of every cell are multiplied by: target_sum / library size or, where there are
 /// size factors, their mean over the cells with counts divided by the cell's own; 0 for cells
-/// without counts. size_factor is empty or has a value for each cell, positive and finite where
-/// there are counts; Error(invalid_argument, dim_mismatch).
+/// without counts. Library sizes are not negative; size_factor is empty or has a value for each
+/// cell, positive and finite where there are counts; Error(invalid_argument, dim_mismatch).
 std::vector<double> cell_factors(std::span<const double> library_size,
                                  std::span<const double> size_factor, double target_sum);
 
 enum class Logarithm : std::int32_t { none, natural, binary };
-/// How counts become values: log(1 + count x factor).
+/// How counts become values: log(1 + count x factor). Counts that are not finite stay as they are;
+/// Error(invalid_argument) for a finite one whose value would not be, before anything is written.
 struct Transform {
-  std::span<const double> factor = {}; ///< of every cell of the block; empty: 1
+  /// Of every cell of the block, finite and not negative; empty: 1.
+  std::span<const double> factor = {};
   Logarithm logarithm = Logarithm::none;
 };
 

@@ -113,35 +113,12 @@ void dense_counts(Input& in, std::int64_t n, std::int64_t m, const cape_options*
 }
 
 void sparse_counts(Input& in, std::int64_t n, std::int64_t m, const cape_options* options) {
-  const bool by_row = in.flip();
-  const std::int64_t outer = by_row ? n : m, inner = by_row ? m : n;
-  std::vector<std::int64_t> offsets = {0};
-  std::vector<std::int32_t> indices;
-  Numbers values;
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (std::int64_t i = 0; i < inner; ++i)
-      if (in.flip()) {
-        indices.push_back(static_cast<std::int32_t>(i));
-        values.push_back(std::fabs(in.mostly_ordinary()));
-      }
-    offsets.push_back(static_cast<std::int64_t>(indices.size()));
-  }
-  cape_sparse_view view = CAPE_SPARSE_VIEW(values.data(), indices.data(), offsets.data(), n, m, by_row);
-  switch (in.in(0, 20)) {
-  case 0: offsets.front() = in.integer(); break;
-  case 1: offsets[offsets.size() / 2] = in.integer(); break;
-  case 2: if (!indices.empty()) indices[0] = static_cast<std::int32_t>(in.bits(4)); break;
-  case 3: view.offsets = nullptr; break;
-  case 4: view.values = nullptr; break;
-  case 5: view.n_rows = -1; break;
-  case 6: view.layout = 5; break;
-  default: break;
-  }
+  const fuzz::Sparse counts(in, n, m);
   cape_table* table = nullptr;
-  if (CALL(cape_preprocess_sparse, &table, &view, options)) look(table);
+  if (CALL(cape_preprocess_sparse, &table, &counts.view, options)) look(table);
   cape_table_free(table);
   std::vector<std::int64_t> chosen(static_cast<std::size_t>(m));
-  CALL(cape_most_variable_sparse, chosen.data(), in.in(0, m), &view);
+  CALL(cape_most_variable_sparse, chosen.data(), in.in(0, m), &counts.view);
 }
 
 void labels(Input& in, std::int64_t n, std::int64_t d) {

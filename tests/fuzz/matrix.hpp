@@ -33,6 +33,41 @@ struct Matrix {
   }
 };
 
+/// Such a sparse matrix, of values that are not negative (unless `any`), with about half of them.
+struct Sparse {
+  std::vector<std::int64_t> offsets = {0};
+  std::vector<std::int32_t> indices;
+  std::vector<double> values;
+  cape_sparse_view view;
+
+  Sparse(Input& in, std::int64_t rows, std::int64_t cols, bool any = false) {
+    const bool by_row = in.flip();
+    const std::int64_t outer = by_row ? rows : cols, inner = by_row ? cols : rows;
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t i = 0; i < inner; ++i)
+        if (in.flip()) {
+          indices.push_back(static_cast<std::int32_t>(i));
+          values.push_back(in.mostly_ordinary());
+          if (!any) values.back() = std::fabs(values.back());
+        }
+      offsets.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+    view = CAPE_SPARSE_VIEW(values.data(), indices.data(), offsets.data(), rows, cols, by_row);
+    switch (in.in(0, 20)) {
+    case 0: offsets.front() = in.integer(); break;
+    case 1: offsets[offsets.size() / 2] = in.integer(); break;
+    case 2:
+      if (!indices.empty()) indices[0] = static_cast<std::int32_t>(in.bits(4));
+      break;
+    case 3: view.offsets = nullptr; break;
+    case 4: view.values = nullptr; break;
+    case 5: view.n_rows = -1; break;
+    case 6: view.layout = 5; break;
+    default: break;
+    }
+  }
+};
+
 /// A buffer of rows x cols, or now and then of other dimensions.
 struct Output {
   std::int64_t rows, cols;

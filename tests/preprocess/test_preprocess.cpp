@@ -461,6 +461,38 @@ BOOST_AUTO_TEST_CASE(cells_have_sums_and_factors) {
   BOOST_TEST((cape::cell_factors(sizes, own, 100) == std::vector<double>{2, 0, 1 / 1.5}));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_finite_stays_finite_or_nothing_is_written) {
+  const Matrix m = matrix({{1, nan_value}, {infinity, -3}});
+  const std::vector<double> one{1, 1}, huge{1e308, 1}, none{0, 0}, wrong{1, infinity};
+  const std::vector<std::int64_t> first{0};
+  const auto invalid = Status::invalid_argument;
+  using test::fails_with;
+  for (const Layout layout : {Layout::row_major, Layout::col_major}) {
+    const SparseMatrix s = sparse(m, layout);
+    double out[4] = {7, 7, 7, 7};
+    BOOST_TEST(fails_with(invalid, "cells has the value -3, which is -3 after", [&] {
+      transformed_rows(s.view(), {one, Logarithm::natural}, {}, out);
+    }));
+    BOOST_TEST(fails_with(invalid, "factor is inf for cell 1",
+                          [&] { transformed_rows(s.view(), {.factor = wrong}, {}, out); }));
+    BOOST_TEST((out[0] == 7 && out[3] == 7));
+    // A feature that is not looked at may have any value, and what is not finite stays.
+    transformed_rows(s.view(), {none, Logarithm::binary}, first, out);
+    BOOST_TEST((out[0] == 0 && out[1] == infinity));
+    FeatureScan scan(2);
+    BOOST_TEST(fails_with(invalid, "-3 after", [&] {
+      scan.add(s.view(), {one, Logarithm::natural});
+    }));
+    BOOST_TEST(scan.summaries()[0].count == 0);
+    scan.add(s.view(), {.factor = one});
+    BOOST_TEST((scan.summaries()[0].infinite == 1 && scan.summaries()[1].missing == 1));
+    const Matrix large = matrix({{10, 0}, {0, 0}});
+    BOOST_TEST(fails_with(invalid, "10, which times 1e+308 is beyond", [&] {
+      transformed_stored(sparse(large, layout).view(), {.factor = huge}, out);
+    }));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_blocks_are_refused) {
   const Matrix m = matrix({{1, 2}, {3, 4}});
   const std::vector<double> sizes{1, 2}, short_one{1}, zero{0, 1};
@@ -486,6 +518,10 @@ BOOST_AUTO_TEST_CASE(bad_blocks_are_refused) {
     BOOST_TEST(fails_with(invalid, "target_sum", [&] { cape::cell_factors(sizes, {}, target); }));
   const std::vector<double> tiny{1e-310, 1};
   BOOST_TEST(fails_with(invalid, "library size is 1e-310", [&] { cape::cell_factors(tiny, {}, 1e4); }));
+  for (const double size : {-1.0, nan_value}) {
+    const std::vector<double> wrong{1, size};
+    BOOST_TEST(fails_with(invalid, "for cell 1 (", [&] { cape::cell_factors(wrong, {}, 1); }));
+  }
   const std::vector<double> unknown{1, nan_value};
   BOOST_TEST(fails_with(invalid, "NaN", [&] { cape::most_variable(unknown, 1); }));
   BOOST_TEST(fails_with(invalid, "n is 3", [&] { cape::most_variable(sizes, 3); }));

@@ -263,19 +263,21 @@ CAPE_API cape_status cape_most_variable_sparse(int64_t* out, int64_t n, const ca
 
 /* The same in parts, for counts that come in blocks of cells, and for tables that are kept
  * elsewhere. A block is cells x features, all features of some cells. factor has a number for every
- * cell of it, by which its values are multiplied, or is NULL; then comes the logarithm, if any.
- * Blocks, and where they are cut, change no bit. */
+ * cell of it, finite and not negative, by which its values are multiplied, or is NULL; then comes
+ * the logarithm, if any. Values that are not finite stay as they are; CAPE_INVALID_ARGUMENT for a
+ * finite one that would not stay so. Blocks, and where they are cut, change no bit. */
 enum { CAPE_LOG_NONE = 0, CAPE_LOG_NATURAL = 1, CAPE_LOG_BINARY = 2 }; /* of 1 + x */
 
-/* Of every cell of a block: the sum of its values (NaN counts as 0) and how many are above 0. n =
- * cells->n_rows; outputs may be NULL. */
+/* Of every cell of a block: the sum of its values (NaN counts as 0; infinite where it is beyond the
+ * range of a double) and how many are above 0. n = cells->n_rows; outputs may be NULL. */
 CAPE_API cape_status cape_cell_sums(double* library_size_out, int64_t* detected_out, int64_t n,
                                     const cape_matrix_view* cells);
 /* The same of a sparse block. */
 CAPE_API cape_status cape_cell_sums_sparse(double* library_size_out, int64_t* detected_out,
                                            int64_t n, const cape_sparse_view* cells);
 /* The factors of n cells: target_sum / library_size or, where size_factor is not NULL, its mean
- * over the cells with counts divided by the cell's own; 0 for cells without counts. */
+ * over the cells with counts divided by the cell's own; 0 for cells without counts. No library size
+ * is negative or NaN; size factors are positive and finite where there are counts. */
 CAPE_API cape_status cape_cell_factors(double* out, int64_t n, const double* library_size,
                                        const double* size_factor, double target_sum);
 /* The values of n_cols features (NULL: all) in n_rows cells, row by row: that of feature k in cell
