@@ -5,6 +5,28 @@ namespace {
 
 void check_interrupt(void *) { R_CheckUserInterrupt(); }
 
+// A call of R's progress function.
+struct Display {
+  SEXP fun;
+  const cape_progress *progress;
+  int failed = 0;
+};
+
+// Inside a top-level context, which an allocation that fails ends here: nothing in it has a destructor.
+void show(void *display) {
+  Display &d = *static_cast<Display *>(display);
+  const cape_progress &p = *d.progress;
+  SEXP call = PROTECT(Rf_allocVector(LANGSXP, 6)), at = call;
+  SETCAR(at, d.fun);
+  SETCAR(at = CDR(at), Rf_mkString(p.stage));
+  SETCAR(at = CDR(at), Rf_ScalarReal(static_cast<double>(p.step)));
+  SETCAR(at = CDR(at), Rf_ScalarReal(static_cast<double>(p.total)));
+  SETCAR(at = CDR(at), Rf_ScalarReal(p.loss));
+  SETCAR(CDR(at), Rf_ScalarReal(p.constraint));
+  R_tryEvalSilent(call, R_GlobalEnv, &d.failed);
+  UNPROTECT(1);
+}
+
 } // namespace
 
 void check(cape_status status) {
@@ -35,17 +57,8 @@ int Options::on_progress(const cape_progress *p, void *self) {
   SEXP &fun = options.progress_;
   if (Rf_isNull(fun))
     return 0;
-  SEXP call = PROTECT(Rf_allocVector(LANGSXP, 6)), at = call;
-  SETCAR(at, fun);
-  SETCAR(at = CDR(at), Rf_mkString(p->stage));
-  SETCAR(at = CDR(at), Rf_ScalarReal(static_cast<double>(p->step)));
-  SETCAR(at = CDR(at), Rf_ScalarReal(static_cast<double>(p->total)));
-  SETCAR(at = CDR(at), Rf_ScalarReal(p->loss));
-  SETCAR(CDR(at), Rf_ScalarReal(p->constraint));
-  int failed = 0;
-  R_tryEvalSilent(call, R_GlobalEnv, &failed);
-  UNPROTECT(1);
-  if (failed)
+  Display display{fun, p};
+  if (!R_ToplevelExec(show, &display) || display.failed)
     fun = R_NilValue; // a display that does not work is no reason to lose the fit
   return 0;
 }
