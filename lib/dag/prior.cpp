@@ -51,8 +51,8 @@ void check_penalty(const Matrix& penalty, std::int64_t columns) {
   for (std::int64_t j = 0; j < columns; ++j)
     for (std::int64_t i = 0; i < columns; ++i)
       if (!(penalty(i, j) >= 0) || !std::isfinite(penalty(i, j)))
-        refuse(message("penalty is ", penalty(i, j), " at row ", i, ", column ", j,
-                       " (counted from 0); it must be finite and not negative"));
+        refuse(message("penalty is ", penalty(i, j), " for the edge from column ", i, " to column ",
+                       j, " (counted from 0); it must be finite and not negative"));
 }
 
 } // namespace

@@ -29,8 +29,8 @@ Digraph::Digraph(std::int64_t nodes, std::vector<Edge> edges)
   for (const Edge& e : edges_) {
     if (e.from < 0 || e.from >= nodes || e.to < 0 || e.to >= nodes)
       throw Error(Status::invalid_argument,
-                  message("edge ", e.from, " -> ", e.to, " (nodes counted from 0): both ends must "
-                          "lie in [0, ", nodes, ")"));
+                  message("edge ", e.from, " -> ", e.to,
+                          " (nodes counted from 0) has an end that is no node; there are ", nodes));
     if (e.from == e.to)
       throw Error(Status::invalid_argument, "edge " + text(e) + ": loops are not allowed");
     if (!std::isfinite(e.weight))

@@ -20,64 +20,70 @@ r_names <- function(message) {
     count_from_one(gsub("\\b(h|refine)_(tolerance|t)\\b", "\\1.\\2", message))
 }
 
-# Where the core numbers things: "row 3, column 2", "2 -> 5" and, at the end of a sentence, "...: 3, 7 (counted from
-# 0).".
-numbered <- function(sentence) {
-    where <- "(row|column|feature|cell|node|query) [0-9]+|[0-9]+ -> [0-9]+"
-    if (grepl("\\(counted from [01]\\)\\.$", sentence)) paste0(where, "|(?<=[:,] |and )[0-9]+(?=[^:]*$)") else where
+# The core says "(counted from 0)" behind the numbers of rows, columns and nodes that it speaks of: "row 3, column 2
+# (counted from 0)", "2 -> 5 (nodes counted from 0)" and, at the end of a sentence, "...: 3, 7 (counted from 0).". What
+# stands behind the mark, or in a sentence without one, are other numbers: change() gets the text before each mark,
+# the mark included, and whether that ends the sentence.
+change_counted <- function(sentence, change) {
+    at <- gregexpr("(?s).*?counted from [01]\\)", sentence, perl = TRUE)
+    parts <- regmatches(sentence, at)[[1L]]
+    rest <- substring(sentence, sum(nchar(parts)) + 1L)
+    ends <- seq_along(parts) == length(parts) & rest == "."
+    paste0(paste(mapply(change, parts, ends), collapse = ""), rest)
 }
 
-# The core counts from 0, and R from 1. A number that is quoted with its range stays as it was given.
+# The same text with change(numbers, noun) for the numbers behind these nouns, in "2 -> 5" and in the list that ends
+# a sentence, which have no noun.
+change_numbers <- function(text, nouns, ends, change) {
+    where <- paste0("\\b(", nouns, ") [0-9]+|[0-9]+ -> [0-9]+", if (ends) "|(?<=[:,] |and )[0-9]+(?=[^:]*$)")
+    at <- gregexpr(where, text, perl = TRUE)
+    regmatches(text, at) <- lapply(regmatches(text, at), function(found) {
+        vapply(found, function(one) {
+            digits <- gregexpr("[0-9]+", one)
+            noun <- sub("[0-9 ].*", "", one)
+            regmatches(one, digits) <- lapply(regmatches(one, digits), function(n) change(as.numeric(n), noun))
+            one
+        }, "")
+    })
+    text
+}
+
+# The core counts from 0, and R from 1.
 count_from_one <- function(text) {
-    vapply(text, function(sentence) {
-        if (!grepl("counted from 0)", sentence, fixed = TRUE) || grepl("lie in [0", sentence, fixed = TRUE)) {
-            return(sentence)
+    vapply(text, change_counted, "", function(part, ends) {
+        if (endsWith(part, "counted from 1)")) {
+            return(part)
         }
-        at <- gregexpr(numbered(sentence), sentence, perl = TRUE)
-        regmatches(sentence, at) <- lapply(regmatches(sentence, at), function(found) {
-            vapply(found, function(one) {
-                digits <- gregexpr("[0-9]+", one)
-                regmatches(one, digits) <- lapply(regmatches(one, digits), function(n) {
-                    format(as.numeric(n) + 1, scientific = FALSE, trim = TRUE)
-                })
-                one
-            }, "")
+        part <- change_numbers(part, "row|column|feature|cell|node|query", ends, function(n, noun) {
+            format(n + 1, scientific = FALSE, trim = TRUE)
         })
-        gsub("counted from 0)", "counted from 1)", sentence, fixed = TRUE)
-    }, "", USE.NAMES = FALSE)
+        sub("counted from 0)", "counted from 1)", part, fixed = TRUE)
+    }, USE.NAMES = FALSE)
 }
 
-# Users know features by their names. These are put in last, and stay as they are.
-name_features <- function(text, features) {
-    vapply(text, function(sentence) {
-        base <- regmatches(sentence, regexpr("counted from [01]", sentence))
-        sentence <- gsub("column", "feature", sentence, fixed = TRUE)
-        if (length(base) == 0L) {
-            return(sentence)
+# Users know features by their names, and cells where these are the rows; NULL: there are none to know. Names are put
+# in last, and stay as they are.
+name_features <- function(text, features, cells = NULL) {
+    vapply(gsub("column", "feature", text, fixed = TRUE), change_counted, "", function(part, ends) {
+        first <- if (endsWith(part, "0)")) 0 else 1
+        if (!is.null(cells)) {
+            part <- gsub("\\brow (?=[0-9])", "cell ", part, perl = TRUE)
         }
-        where <- gsub("(row|column|feature|cell|node|query)", "(feature|node)", numbered(sentence), fixed = TRUE)
-        if (!grepl("row [0-9]", sentence)) {
-            sentence <- gsub("( \\(|; )(nodes )?counted from [01](?=\\))", "\\1", sentence, perl = TRUE)
-            sentence <- gsub(" ()", "", gsub("; )", ")", sentence, fixed = TRUE), fixed = TRUE)
+        nouns <- c(if (!is.null(features)) c("feature", "node"), if (!is.null(cells)) "cell")
+        others <- setdiff(c("feature", "node", "cell", "row", "query"), nouns)
+        if (!grepl(paste0("\\b(", paste(others, collapse = "|"), ") [0-9]"), part)) {
+            part <- sub(" \\((nodes )?counted from [01]\\)$|; (nodes )?counted from [01](?=\\)$)", "", part, perl = TRUE)
         }
-        first <- as.integer(sub("counted from ", "", base))
-        at <- gregexpr(where, sentence, perl = TRUE)
-        regmatches(sentence, at) <- lapply(regmatches(sentence, at), function(found) {
-            vapply(found, function(one) {
-                numbers <- gregexpr("[0-9]+", one)
-                named <- quoted(features[as.integer(regmatches(one, numbers)[[1L]]) + 1L - first])
-                regmatches(one, numbers) <- list(named)
-                one
-            }, "")
+        change_numbers(part, paste(nouns, collapse = "|"), ends, function(n, noun) {
+            quoted((if (noun == "cell") cells else features)[n + 1 - first])
         })
-        sentence
-    }, "", USE.NAMES = FALSE)
+    }, USE.NAMES = FALSE)
 }
 
-# The code, whose errors name the features.
-with_features <- function(features, code) {
+# The code, whose errors name the features and cells.
+with_features <- function(features, code, cells = NULL) {
     tryCatch(code, capeError = function(e) {
-        cape_error(name_features(conditionMessage(e), features), status = e[["status"]])
+        cape_error(name_features(conditionMessage(e), features, cells), status = e[["status"]])
     })
 }
 

@@ -34,7 +34,8 @@ learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.
     chosen <- c(settings(param), run_settings(seed, num.threads))
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(verbose && say_start(input$values, chosen), function(progress) {
-            with_features(rownames(input$values), core_learn_dag(input$values, prior, chosen, progress, store))
+            with_features(rownames(input$values), core_learn_dag(input$values, prior, chosen, progress, store),
+                colnames(input$values))
         })
     })
     dag <- new_dag(result, rownames(input$values), param, seed, prior$required)

@@ -107,7 +107,8 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
     started <- proc.time()[["elapsed"]]
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(heard, function(progress) {
-            with_features(rownames(input$values), core_fit(input$values, prior, chosen, progress, store))
+            with_features(rownames(input$values), core_fit(input$values, prior, chosen, progress, store),
+                colnames(input$values))
         })
     })
     if (verbose) {

@@ -32,7 +32,7 @@ cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NUL
     counted <- (declared || source$log) && min(scan$min) >= 0
     scaling <- NULL
     if (source$counts) {
-        scaling <- cell_scaling(x, source$values)
+        scaling <- c(cell_scaling(x, source$values), list(cells = cells))
         used <- which(scaling$sizes > 0)
     }
     if (is.null(assay.type) && declared) {
@@ -104,7 +104,8 @@ chosen_values <- function(values, rows, used, scaling, batch, scan = NULL) {
     own <- scaling$own
     factors <- if (!is.null(scaling)) {
         sizes <- replace(scaling$sizes, setdiff(seq_along(scaling$sizes), used), 0) # of cells that are left out
-        core_cell_factors(sizes, own, as.numeric(registry_default("preprocess.target_sum")))[used]
+        target <- as.numeric(registry_default("preprocess.target_sum"))
+        with_features(NULL, core_cell_factors(sizes, own, target), scaling$cells)[used]
     }
     # What varies between batches alone causes no edges, so it does not count where features are chosen either.
     within <- if (is.null(rows) && nrow(values) > most_features && length(batch) > 0L) batch

@@ -60,7 +60,7 @@ cape_preprocess <- function(x, ..., min.features = 200L, min.cells = 3L, target.
     values <- values[rows, cells, drop = FALSE]
     sizes <- replace(sums$size, setdiff(seq_along(sums$size), cells), 0) # of cells that are left out
     own <- if (missing(target.sum)) own_size_factors(x, sizes)
-    factors <- core_cell_factors(sizes, own, target.sum)[cells]
+    factors <- with_features(NULL, core_cell_factors(sizes, own, target.sum), cell_names)[cells]
     if (!is.null(n.hvgs)) {
         check_number(n.hvgs, "n.hvgs", 2, length(rows), integer = TRUE)
         keep <- core_largest_variances(scan_rows(values, NULL, factors, batch[cells])$variance, n.hvgs)

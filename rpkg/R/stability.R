@@ -228,7 +228,8 @@ cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL,
     chosen <- c(settings(dag@param), run_settings(run_seed(seed), num.threads))
     result <- with_progress(verbose, function(progress) {
         with_features(dag@features,
-            core_suggest_threshold(values, edges$from, edges$to, abs(edges$value), chosen, progress))
+            core_suggest_threshold(values, edges$from, edges$to, abs(edges$value), chosen, progress),
+            colnames(values))
     })
     as.data.frame(as.list(result))
 }
@@ -261,8 +262,9 @@ learn_cells <- function(cells, table, param, seed) {
     if (length(prior$weights) > 0L) prior$weights <- prior$weights[cells]
     at <- match(prior$perturbed[, 1L], cells)
     prior$perturbed <- cbind(at, prior$perturbed[, 2L])[!is.na(at), , drop = FALSE]
-    result <- with_features(rownames(table$values), core_learn_dag(table$values[, cells, drop = FALSE], prior,
-        c(settings(param), run_settings(seed, table$threads)), NULL))
+    values <- table$values[, cells, drop = FALSE]
+    result <- with_features(rownames(values),
+        core_learn_dag(values, prior, c(settings(param), run_settings(seed, table$threads)), NULL), colnames(values))
     new_dag(result, rownames(table$values), param, seed, prior$required)
 }
 

@@ -66,7 +66,8 @@ double largest_difference(const SparseMatrix& a, const SparseMatrix& b) {
 }
 
 // The places where an edge may be: those whose weight is not 0 without any penalty but the model's.
-void check_only(const Knowledge& k, const std::function<bool(std::int64_t, std::int64_t)>& allowed) {
+void check_only(const Knowledge& k,
+                const std::function<bool(std::int64_t, std::int64_t)>& allowed) {
   const Matrix x = chain(200, 5, 1);
   for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper}) {
     DagOptions options = quick(sem, 3);
@@ -139,7 +140,8 @@ BOOST_AUTO_TEST_CASE(few_epochs_from_an_earlier_fit_end_nearer_to_it) {
   const Dag full = learn(x, {}, {}, quick(Sem::linear, 100));
   Knowledge k;
   k.start = full.graph.edges();
-  const Dag cold = learn(x, {}, {}, quick(Sem::linear, 1)), warm = learn(x, k, {}, quick(Sem::linear, 1));
+  const Dag cold = learn(x, {}, {}, quick(Sem::linear, 1)),
+            warm = learn(x, k, {}, quick(Sem::linear, 1));
   BOOST_TEST(largest_difference(warm.weights, full.weights) <
              largest_difference(cold.weights, full.weights));
 }
@@ -158,7 +160,8 @@ BOOST_AUTO_TEST_CASE(the_direction_follows_what_is_known) {
 BOOST_AUTO_TEST_CASE(required_edges_are_there_whatever_the_data_say) {
   const Matrix x = chain(500, 4, 4);
   Knowledge k;
-  k.required = {{3, 0, 1}, {0, 1, 1}}; // the first against the chain, so that 0 -> 1 -> 2 -> 3 closes a cycle
+  k.required = {{3, 0, 1},
+                {0, 1, 1}}; // the first against the chain, so that 0 -> 1 -> 2 -> 3 closes a cycle
   for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper})
     for (const Refine refine : {Refine::never, Refine::always}) {
       DagOptions options = quick(sem);
@@ -261,7 +264,7 @@ BOOST_AUTO_TEST_CASE(contradictions_are_named) {
   BOOST_TEST(refuses(Status::dim_mismatch, "penalty is 2 x 3; it must be 3 x 3", k));
   k.penalty = Matrix(3, 3);
   k.penalty(1, 0) = -2;
-  BOOST_TEST(refuses(bad, "penalty is -2 at row 1, column 0", k));
+  BOOST_TEST(refuses(bad, "penalty is -2 for the edge from column 1 to column 0", k));
   k.penalty(1, 0) = not_a_number;
   BOOST_TEST(refuses(bad, "it must be finite and not negative", k));
   k = {};
@@ -417,8 +420,8 @@ BOOST_AUTO_TEST_CASE(all_of_it_with_missing_values_and_threads) {
     }
 }
 
-// 0 -> 1 -> 2 and three columns whose level is all that they have: of one batch, with the rounding of
-// a sum, or where values are there.
+// 0 -> 1 -> 2 and three columns whose level is all that they have: of one batch, with the rounding
+// of a sum, or where values are there.
 BOOST_AUTO_TEST_CASE(columns_that_are_flat_within_batches_have_no_edges) {
   const std::int64_t n = 240;
   const Matrix chain_of_3 = chain(n, 3, 21);
@@ -432,7 +435,8 @@ BOOST_AUTO_TEST_CASE(columns_that_are_flat_within_batches_have_no_edges) {
           design.batch.push_back(batch);
           if (weighted) design.weight.push_back(1 + static_cast<double>(i % 4) / 7);
           if (perturbed && i % 5 == 0) design.perturbed.push_back({i, 1});
-          for (std::int64_t j = 0; j < 3; ++j) x(i, j) = chain_of_3(i, j) + static_cast<double>(batch);
+          for (std::int64_t j = 0; j < 3; ++j)
+            x(i, j) = chain_of_3(i, j) + static_cast<double>(batch);
           const double level = static_cast<double>(1 + batch) / 7;
           x(i, 3) = level;
           x(i, 4) = 1e9 * level * (i % 2 ? 1 : 1 + 0x1p-52);
@@ -562,7 +566,8 @@ BOOST_AUTO_TEST_CASE(weights_of_any_size_are_ratios) {
     small.weight.push_back(std::ldexp(1 + static_cast<double>(i % 3), -1000));
     large.weight.push_back(std::ldexp(1 + static_cast<double>(i % 3), 1021));
   }
-  const Dag a = learn(x, {}, small, quick(Sem::mlp, 3)), b = learn(x, {}, large, quick(Sem::mlp, 3));
+  const Dag a = learn(x, {}, small, quick(Sem::mlp, 3)),
+            b = learn(x, {}, large, quick(Sem::mlp, 3));
   BOOST_TEST((a.weights == b.weights));
   for (const double w : a.weights.values) BOOST_TEST(std::isfinite(w));
 }

@@ -179,10 +179,12 @@ BOOST_AUTO_TEST_CASE(bad_graphs_are_refused) {
 BOOST_AUTO_TEST_CASE(message_names_edge_and_range) {
   BOOST_CHECK_EXCEPTION(Digraph(2, {{0, 5, 1}}), cape::Error, [](const cape::Error& e) {
     const std::string what = e.what();
-    return what.find("0 -> 5") != what.npos && what.find("[0, 2)") != what.npos;
+    return what.find("0 -> 5") != what.npos && what.find("there are 2") != what.npos;
   });
   const auto says = [](const std::string& part) {
-    return [part](const cape::Error& e) { return std::string(e.what()).find(part) != std::string::npos; };
+    return [part](const cape::Error& e) {
+      return std::string(e.what()).find(part) != std::string::npos;
+    };
   };
   BOOST_CHECK_EXCEPTION(Digraph(3, {{1, 2, 1}, {1, 2, 3}}), cape::Error,
                         says("edge 1 -> 2 (weight 1; nodes counted from 0) is given twice"));

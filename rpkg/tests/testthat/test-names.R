@@ -204,10 +204,45 @@ test_that("what the core numbers is named, and names stay as they are", {
     expect_identical(said("h is 0; dag.lambda is 0"), "h is 0; lambda is 0")
     expect_identical(named("the strongest path 0 -> 1 (nodes counted from 0) is 0"),
         "the strongest path 'row 3' -> 'a -> 2' is 0")
+    both <- function(text) capeOmics:::name_features(said(text), c("cell 1", "g2"), c("row 1", "feature 2"))
+    expect_identical(both("the first is Inf at row 1, column 0 (counted from 0); only NaN can stand for row 1"),
+        "the first is Inf at cell 'feature 2', feature 'cell 1'; only NaN can stand for row 1")
+    expect_identical(named("x is 1 at row 2, column 1 (counted from 1)"),
+        "x is 1 at row 2, feature 'row 3' (counted from 1)")
     forbidden <- data.frame(from = "x1", to = "x2")
     expect_error(cape_learn_dag(x[1:3, ], quick_dag(), seed = 1,
         knowledge = cape_knowledge(required = forbidden, forbidden = forbidden)),
         "feature 'x1' to feature 'x2' is required")
+})
+
+test_that("numbers that count nothing from 0 stay as they are", {
+    said <- capeOmics:::r_names
+    for (text in c("roots has the number 7; it must lie in [0, 5)", "row 0 of x is short", "0 -> 1",
+        "indices[3] is 4; indices must lie in [0, 3) and increase", "n is 0; it must lie in [0, 3]",
+        "index is 3; there are 2 warnings, counted from 0", "row 3 (counted from 1)")) {
+        expect_identical(said(text), text)
+    }
+    expect_identical(said("row 3 (counted from 0): a norm is 2; it must lie in [0, 1)"),
+        "row 4 (counted from 1): a norm is 2; it must lie in [0, 1)")
+    expect_identical(said("edge 3 -> 5 (nodes counted from 0) has an end that is no node; there are 5"),
+        "edge 4 -> 6 (nodes counted from 1) has an end that is no node; there are 5")
+    expect_identical(said("row 0 (counted from 0): row 0 of column 2 (counted from 0): 0 -> 1 in row 0"),
+        "row 1 (counted from 1): row 1 of column 3 (counted from 1): 0 -> 1 in row 0")
+    expect_identical(said(character()), character())
+})
+
+test_that("messages on cells have their names", {
+    x <- chain_data(60L)
+    colnames(x) <- paste0("row ", 1:60)
+    x[2, 9] <- 2e300
+    expect_error(cape_learn_dag(x, quick_dag(), seed = 1, assay.type = "values"), paste0("cell 'row 9', feature '",
+        rownames(x)[2], "'"), class = "capeError")
+    # Cells that are left out count where the user has them.
+    counts <- matrix(rpois(40 * 12, 5), 12, 40, dimnames = list(paste0("g", 1:12), paste0("c", 1:40)))
+    counts[, 2] <- 0
+    counts[, 5] <- 1e308
+    expect_error(cape_learn_dag(counts, quick_dag(), seed = 1, assay.type = "counts"), "cell 'c5' cannot be scaled",
+        class = "capeError")
 })
 
 test_that("counts beyond the integers are numbers", {
