@@ -23,6 +23,20 @@ void check_same_shape(const cape::MatrixView& given, const cape::MatrixView& rig
                                     right.rows, " x ", right.cols));
 }
 
+void check_columns(const cape::MatrixView& points, int64_t least, std::string_view name) {
+  if (points.cols < least)
+    throw cape::Error(cape::Status::dim_mismatch,
+                      cape::message(name, " has ", points.cols, " columns; it must have at least ",
+                                    least));
+}
+// Points on the hyperboloid, and in the ball.
+void check_hyperboloid(const cape::MatrixView& points, std::string_view name) {
+  check_columns(points, 2, name);
+}
+void check_ball(const cape::MatrixView& points, std::string_view name) {
+  check_columns(points, 1, name);
+}
+
 // Row i of out: f(rows i of the inputs..., the row of `width` elements to fill).
 template <class F, class... Views>
 void by_row(double* out, int64_t n_rows, int64_t n_cols, int64_t width, F f,
@@ -142,6 +156,7 @@ cape_status cape_lorentz_exp(double* out, int64_t n_rows, int64_t n_cols, const 
                              const cape_matrix_view* v) {
   return guard([&] {
     const cape::MatrixView points = view_of(p, "p"), tangents = view_of(v, "v");
+    check_hyperboloid(points, "p");
     check_same_shape(tangents, points, "v");
     by_row(out, n_rows, n_cols, points.cols, lorentz::exp, points, tangents);
   });
@@ -151,6 +166,7 @@ cape_status cape_lorentz_log(double* out, int64_t n_rows, int64_t n_cols, const 
                              const cape_matrix_view* q) {
   return guard([&] {
     const cape::MatrixView from = view_of(p, "p"), to = view_of(q, "q");
+    check_hyperboloid(from, "p");
     check_same_shape(to, from, "q");
     by_row(out, n_rows, n_cols, from.cols, lorentz::log, from, to);
   });
@@ -160,6 +176,7 @@ cape_status cape_lorentz_project_tangent(double* out, int64_t n_rows, int64_t n_
                                          const cape_matrix_view* p, const cape_matrix_view* u) {
   return guard([&] {
     const cape::MatrixView points = view_of(p, "p"), vectors = view_of(u, "u");
+    check_hyperboloid(points, "p");
     check_same_shape(vectors, points, "u");
     by_row(out, n_rows, n_cols, points.cols, lorentz::project_tangent, points, vectors);
   });
@@ -170,6 +187,7 @@ cape_status cape_lorentz_transport(double* out, int64_t n_rows, int64_t n_cols,
                                    const cape_matrix_view* v) {
   return guard([&] {
     const cape::MatrixView from = view_of(p, "p"), to = view_of(q, "q"), tangents = view_of(v, "v");
+    check_hyperboloid(from, "p");
     check_same_shape(to, from, "q");
     check_same_shape(tangents, from, "v");
     by_row(out, n_rows, n_cols, from.cols, lorentz::transport, from, to, tangents);
@@ -180,6 +198,7 @@ cape_status cape_lorentz_to_poincare(double* out, int64_t n_rows, int64_t n_cols
                                      const cape_matrix_view* p) {
   return guard([&] {
     const cape::MatrixView points = view_of(p, "p");
+    check_hyperboloid(points, "p");
     by_row(out, n_rows, n_cols, points.cols - 1, lorentz::to_poincare, points);
   });
 }
@@ -188,6 +207,7 @@ cape_status cape_poincare_to_lorentz(double* out, int64_t n_rows, int64_t n_cols
                                      const cape_matrix_view* e) {
   return guard([&] {
     const cape::MatrixView points = view_of(e, "e");
+    check_ball(points, "e");
     by_row(out, n_rows, n_cols, points.cols + 1, poincare::to_lorentz, points);
   });
 }

@@ -37,7 +37,7 @@ void check_radius(double p0, const std::string& name) {
 Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
   check_view(view, name);
   if (view.cols < 2)
-    throw Error(Status::invalid_argument,
+    throw Error(Status::dim_mismatch,
                 message(name, " has ", view.cols,
                         " columns; points of the hyperboloid have d+1, at least 2"));
   check_finite(view, name);
@@ -50,8 +50,8 @@ Matrix hyperboloid_points(const MatrixView& view, std::string_view name) {
     if (!(std::abs(given - p[0]) <= 1e-6 * p[0]))
       throw Error(Status::invalid_argument,
                   message("row ", i, " of ", name,
-                          " (counted from 0) is not on the hyperboloid: its first coordinate is ", given,
-                          "; sqrt(1 + the squares of the others) is ", p[0]));
+                          " (counted from 0) is not on the hyperboloid: its first coordinate is ",
+                          given, "; sqrt(1 + the squares of the others) is ", p[0]));
     check_radius(p[0], message("row ", i, " of ", name, " (counted from 0)"));
   }
   return points;

@@ -62,7 +62,7 @@ double distance_inside(std::span<const double> a, std::span<const double> b) {
 Matrix ball_points(const MatrixView& view, std::string_view name) {
   check_view(view, name);
   if (view.cols < 1)
-    throw Error(Status::invalid_argument,
+    throw Error(Status::dim_mismatch,
                 std::string(name) + " has no columns; points of the ball have at least 1");
   check_finite(view, name);
   Matrix points(view.cols, view.rows);

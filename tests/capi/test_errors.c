@@ -372,13 +372,15 @@ static void bad_options(void) {
   CHECK_ERROR(cape_options_set_i64(options, "embed.dims", 0), CAPE_INVALID_ARGUMENT, "embed.dims");
   CHECK_ERROR(cape_options_set_i64(options, "embed.dims", INT64_MAX), CAPE_INVALID_ARGUMENT,
               "embed.dims");
-  CHECK_ERROR(cape_options_set_i64(options, "run.threads", 0), CAPE_INVALID_ARGUMENT, "run.threads");
+  CHECK_ERROR(cape_options_set_i64(options, "run.threads", 0), CAPE_INVALID_ARGUMENT,
+              "run.threads");
   CHECK_ERROR(cape_options_set_i64(options, "run.seed", -1), CAPE_INVALID_ARGUMENT, "run.seed");
   CHECK_ERROR(cape_options_set_bool(options, "dag.sem", 1), CAPE_INVALID_ARGUMENT, "choice");
   CHECK_ERROR(cape_options_set_str(options, "dag.sem", "tree"), CAPE_INVALID_ARGUMENT, "linear");
   CHECK_ERROR(cape_options_set_str(options, "embed.dims", "7"), CAPE_INVALID_ARGUMENT, "integer");
   CHECK_ERROR(cape_options_set_text(options, "embed.dims", "7.5"), CAPE_INVALID_ARGUMENT, "7.5");
-  CHECK_ERROR(cape_options_set_text(options, "embed.dims", ""), CAPE_INVALID_ARGUMENT, "embed.dims");
+  CHECK_ERROR(cape_options_set_text(options, "embed.dims", ""), CAPE_INVALID_ARGUMENT,
+              "embed.dims");
   CHECK_ERROR(cape_options_set_text(options, "dag.lambda", "0.1 "), CAPE_INVALID_ARGUMENT, "0.1 ");
   CHECK_ERROR(cape_options_set_text(options, "dag.standardize", "1"), CAPE_INVALID_ARGUMENT,
               "true or false");
@@ -448,7 +450,8 @@ static void huge_sizes(void) {
   const double weight = 1;
   CHECK_ERROR(cape_dag_from_edges(&d, 2, &node, &node, &weight, -1), CAPE_INVALID_ARGUMENT,
               "n_edges");
-  CHECK_ERROR(cape_dag_from_edges(&d, INT64_MAX, NULL, NULL, NULL, 0), CAPE_INVALID_ARGUMENT, "2^57");
+  CHECK_ERROR(cape_dag_from_edges(&d, INT64_MAX, NULL, NULL, NULL, 0), CAPE_INVALID_ARGUMENT,
+              "2^57");
   CHECK_ERROR(cape_dag_from_edges(&d, INT64_C(1) << 40, NULL, NULL, NULL, 0), CAPE_OUT_OF_MEMORY,
               "memory");
   /* Refused at once: nothing loops over a side that no memory bounds. */
@@ -461,7 +464,7 @@ static void huge_sizes(void) {
   const cape_matrix_view flat = CAPE_MATRIX_VIEW(NULL, 5, 0);
   CHECK_ERROR(cape_poincare_to_lorentz(x, INT64_C(1) << 40, 1, &tall), CAPE_INVALID_ARGUMENT,
               "without elements");
-  CHECK_ERROR(cape_poincare_to_lorentz(x, 5, 1, &flat), CAPE_DIM_MISMATCH, "no elements");
+  CHECK_ERROR(cape_poincare_to_lorentz(x, 5, 1, &flat), CAPE_DIM_MISMATCH, "e has 0 columns");
   CHECK_ERROR(cape_preprocess(&t, &tall, options), CAPE_INVALID_ARGUMENT, "without elements");
   CHECK_ERROR(cape_rotate(x, 0, 0, &wide, &wide), CAPE_INVALID_ARGUMENT, "without elements");
   CHECK_ERROR(cape_mean_square_product(x, &tall, &tall), CAPE_INVALID_ARGUMENT, "without elements");
@@ -474,13 +477,14 @@ static void huge_sizes(void) {
   const float tiny_f32 = 1e-3f;
   float out_f32 = 7;
   scaled.scale = 3e38; /* times log2(e) beyond float */
-  CHECK_ERROR(cape_attention_f32(&out_f32, NULL, &scaled, &tiny_f32, &tiny_f32, &tiny_f32, NULL, NULL, NULL, NULL),
+  CHECK_ERROR(cape_attention_f32(&out_f32, NULL, &scaled, &tiny_f32, &tiny_f32, &tiny_f32, NULL,
+                                 NULL, NULL, NULL),
               CAPE_INVALID_ARGUMENT, "scale is 3e+38");
   CHECK(out_f32 == 7);
   const double tiny = 1e-3;
   scaled.scale = -1.7e308;
-  CHECK_ERROR(cape_attention(x, NULL, &scaled, &tiny, &tiny, &tiny, NULL, NULL, NULL, NULL), CAPE_INVALID_ARGUMENT,
-              "scale is -1.7e+308");
+  CHECK_ERROR(cape_attention(x, NULL, &scaled, &tiny, &tiny, &tiny, NULL, NULL, NULL, NULL),
+              CAPE_INVALID_ARGUMENT, "scale is -1.7e+308");
   const cape_attention_shape shape = CAPE_ATTENTION_SHAPE(INT64_MAX, 2, INT64_MAX, 1, 2);
   CHECK_STATUS(cape_attention(x, NULL, &shape, x, x, x, NULL, NULL, NULL, NULL),
                CAPE_INVALID_ARGUMENT);
@@ -498,11 +502,13 @@ static void huge_sparse(void) {
   CHECK_OK(cape_most_variable_sparse(&top, 1, &v));
   CHECK(top == 4320);
   cape_table* t;
-  CHECK_STATUS(cape_preprocess_sparse(&t, &v, options), CAPE_INVALID_ARGUMENT); /* nothing is left */
+  CHECK_STATUS(cape_preprocess_sparse(&t, &v, options),
+               CAPE_INVALID_ARGUMENT); /* nothing is left */
   free(offsets);
 }
 
-/* The dimensions that are passed along are compared, and a buffer that is one short stays as it is. */
+/* The dimensions that are passed along are compared, and a buffer that is one short stays as it is.
+ */
 static void wrong_dimensions(void) {
   enum { n = N_COLS };
   double out[N_ROWS * N_COLS];
@@ -553,7 +559,24 @@ static void wrong_dimensions(void) {
   CHECK_ERROR(cape_lorentz_distances(out, 2, 1, &p2, &p3), CAPE_DIM_MISMATCH, "b has");
   CHECK_ERROR(cape_lorentz_log(out, 2, 2, &p2, &p3), CAPE_DIM_MISMATCH, "q is");
   CHECK_ERROR(cape_lorentz_exp(out, 2, 2, &p2, &p3), CAPE_DIM_MISMATCH, "v is");
-  CHECK_ERROR(cape_lorentz_to_poincare(out, 3, 0, &line), CAPE_DIM_MISMATCH, "p has 1");
+  /* Points with too few coordinates, whatever is done with them, and also if there are none. */
+  const cape_matrix_view no_line = CAPE_MATRIX_VIEW(three, 0, 1);
+  const cape_matrix_view* const lines[] = {&line, &no_line};
+  for (int i = 0; i < 2; ++i) {
+    const cape_matrix_view* l = lines[i];
+    const int64_t k = l->n_rows;
+    const char* p_has = "p has 1 columns; it must have at least 2";
+    CHECK_ERROR(cape_lorentz_to_poincare(out, k, 0, l), CAPE_DIM_MISMATCH, p_has);
+    CHECK_ERROR(cape_lorentz_exp(out, k, 1, l, l), CAPE_DIM_MISMATCH, p_has);
+    CHECK_ERROR(cape_lorentz_log(out, k, 1, l, l), CAPE_DIM_MISMATCH, p_has);
+    CHECK_ERROR(cape_lorentz_project_tangent(out, k, 1, l, l), CAPE_DIM_MISMATCH, p_has);
+    CHECK_ERROR(cape_lorentz_transport(out, k, 1, l, l, l), CAPE_DIM_MISMATCH, p_has);
+    CHECK_ERROR(cape_lorentz_distances(out, k, k, l, l), CAPE_DIM_MISMATCH, "a has 1 columns");
+    const cape_matrix_view none = CAPE_MATRIX_VIEW(three, k, 0);
+    CHECK_ERROR(cape_poincare_to_lorentz(out, k, 1, &none), CAPE_DIM_MISMATCH, "e has 0 columns");
+    CHECK_ERROR(cape_poincare_distances(out, k, k, &none, &none), CAPE_DIM_MISMATCH,
+                "a has no columns");
+  }
   CHECK_STATUS(cape_rotate(out, 1, 3, &p3, &p3), CAPE_DIM_MISMATCH); /* odd */
   CHECK_ERROR(cape_rotary_scores(out, NULL, NULL, 2, &p2, &p2, &p3, &p3), CAPE_DIM_MISMATCH,
               "phi_m");
@@ -579,10 +602,11 @@ static void bad_state(void) {
   cape_dag_free((cape_dag*)options); /* not a DAG: left alone */
   CHECK_OK(cape_options_set_i64(options, "dag.epochs", 5));
   CHECK_ERROR(cape_dag_statistic(out, 4, 4, dag), CAPE_BAD_STATE, "refine");
-  CHECK_ERROR(cape_dag_statistic_view(&(cape_sparse_view){.struct_size = sizeof(cape_sparse_view)}, dag),
-              CAPE_BAD_STATE, "refine");
-  CHECK_ERROR(cape_dag_weights_view(&(cape_sparse_view){.struct_size = 0}, dag), CAPE_INVALID_ARGUMENT,
-              "out");
+  CHECK_ERROR(
+      cape_dag_statistic_view(&(cape_sparse_view){.struct_size = sizeof(cape_sparse_view)}, dag),
+      CAPE_BAD_STATE, "refine");
+  CHECK_ERROR(cape_dag_weights_view(&(cape_sparse_view){.struct_size = 0}, dag),
+              CAPE_INVALID_ARGUMENT, "out");
 
   const int64_t from[] = {0, 1}, to[] = {1, 0};
   const double weight[] = {0.5, -0.25};

@@ -391,8 +391,9 @@ BOOST_AUTO_TEST_CASE(tiny_and_huge_tangents_give_finite_points) {
   }
 }
 
-// Out to the largest radius: at right angles cosh d = cosh^2 r, so that d = 2 r - ln 2, and opposite
-// the origin d = 2 r. The way there, by log, has that length, and exp goes it as far as it may.
+// Out to the largest radius: at right angles cosh d = cosh^2 r, so that d = 2 r - ln 2, and
+// opposite the origin d = 2 r. The way there, by log, has that length, and exp goes it as far as it
+// may.
 BOOST_AUTO_TEST_CASE(distances_stand_out_to_the_largest_radius) {
   for (const double r : {17.0, 100.0, 177.0, 178.0, 200.0, 300.0, 349.0, 350.0})
     for (const std::int64_t d : {2, 7}) {
@@ -598,7 +599,10 @@ BOOST_AUTO_TEST_CASE(bad_points_are_refused) {
                outside = rows({{1, 0, 0.1}});
   BOOST_CHECK(fails_with(Status::invalid_argument, [&] { lorentz::distances(off, good, run); }));
   BOOST_CHECK(fails_with(Status::invalid_argument, [&] { lorentz::distances(good, nan, run); }));
-  BOOST_CHECK(fails_with(Status::invalid_argument, [&] { lorentz::distances(one, one, run); }));
+  BOOST_CHECK(fails_with(Status::dim_mismatch, [&] { lorentz::distances(one, one, run); }));
+  BOOST_CHECK(fails_with(Status::dim_mismatch, [&] {
+    poincare::distances(Matrix(3, 0), Matrix(3, 0), run);
+  }));
   BOOST_CHECK(fails_with(Status::dim_mismatch, [&] { lorentz::distances(good, narrow, run); }));
   BOOST_CHECK(
       fails_with(Status::invalid_argument, [&] { poincare::distances(outside, outside, run); }));
