@@ -11,10 +11,6 @@ using namespace cape::capi;
 
 namespace {
 
-std::uint64_t seed(const cape_options& options) {
-  return static_cast<std::uint64_t>(options.values.run.seed);
-}
-
 const cape::Digraph& graph(const cape_dag* dag, std::string_view name) {
   return object(dag, name).dag.graph;
 }
@@ -23,7 +19,8 @@ const cape::Digraph& graph(const cape_dag* dag, std::string_view name) {
 
 cape_status cape_simulate_dag(cape_dag** out, int64_t n_nodes, const cape_options* options) {
   return create(out, options, [&](const cape_options& o) {
-    return simulate_dag(n_nodes, o.values.graph, seed(o));
+    cape::Run run = make_run(o);
+    return simulate_dag(n_nodes, o.values.graph, run);
   });
 }
 
@@ -32,7 +29,8 @@ cape_status cape_simulate_data(double* out, int64_t n_rows, int64_t n_cols, cons
   return guard(options, [&](const cape_options& o) {
     const cape::Digraph& g = graph(dag, "dag");
     check_output(out, n_rows, n_cols, n_rows, g.size());
-    copy_matrix(out, n_rows, n_cols, simulate_data(g, n_rows, o.values.data, seed(o)));
+    cape::Run run = make_run(o);
+    copy_matrix(out, n_rows, n_cols, simulate_data(g, n_rows, o.values.data, run));
   });
 }
 
@@ -42,7 +40,8 @@ cape_status cape_simulate_counts(double* out, int64_t n_rows, int64_t n_cols,
   return guard(options, [&](const cape_options& o) {
     const cape::MatrixView table = view_of(x, "x");
     check_output(out, n_rows, n_cols, table.rows, table.cols);
-    const cape::SparseMatrix counts = simulate_counts(table, mean, dispersion, seed(o));
+    cape::Run run = make_run(o);
+    const cape::SparseMatrix counts = simulate_counts(table, mean, dispersion, run);
     std::fill_n(out, n_rows * n_cols, 0.0);
     for (int64_t i = 0; i < n_rows; ++i)
       for (int64_t e = counts.offsets[static_cast<std::size_t>(i)];

@@ -14,7 +14,9 @@ export namespace cape {
 
 /// What a long computation tells while it runs. `stage` must outlive the run (a literal does).
 struct Progress {
-  std::string_view stage; ///< "dag.impute", "dag", "dag.refine", "dag.threshold", "embed"
+  /// "preprocess", "simulate", "dag.impute", "dag", "dag.refine", "dag.threshold" or "embed"; "" in
+  /// functions that have no steps to tell of.
+  std::string_view stage;
   std::int64_t step = 0;  ///< steps done
   std::int64_t total = 0; ///< steps in all; 0 when not known
   double loss = std::numeric_limits<double>::quiet_NaN();
@@ -27,9 +29,10 @@ using ProgressFunction = std::function<bool(const Progress&)>;
 /// Results depend on the seed and never on the number of threads.
 class Run {
 public:
-  /// threads >= 1, else Error(invalid_argument). The progress function is called when `interval` has
-  /// passed since it last returned, so that a slow one does not hold up the work; an interval of 0
-  /// calls it whenever there is an occasion, which is how tests and benchmarks see each of them.
+  /// threads >= 1, else Error(invalid_argument). The progress function is called when `interval`
+  /// has passed since it last returned, so that a slow one does not hold up the work; an interval
+  /// of 0 calls it whenever there is an occasion, which is how tests and benchmarks see each of
+  /// them.
   explicit Run(std::uint64_t seed = 1, int threads = 1, ProgressFunction progress = {},
                std::chrono::milliseconds interval = std::chrono::milliseconds(50));
   Run(const Run&) = delete;
@@ -39,9 +42,9 @@ public:
   std::uint64_t seed() const noexcept { return seed_; }
   int threads() const noexcept { return threads_; }
 
-  /// Say where we are. On the owner's thread, when the interval has passed (and at a new stage and the
-  /// last step), calls the progress function; throws Error(cancelled) once that has returned false.
-  /// Cheap: call it often, before every 10^8 floating-point operations or so.
+  /// Say where we are. On the owner's thread, when the interval has passed (and at a new stage and
+  /// the last step), calls the progress function; throws Error(cancelled) once that has returned
+  /// false. Cheap: call it often, before every 10^8 floating-point operations or so.
   void report(const Progress& progress);
   /// report() again what was last reported: for loops inside a step. Callable from any thread;
   /// threads other than the owner's only look whether the run was cancelled.

@@ -1,5 +1,5 @@
 // cape.simulate: random causal graphs and data with a known truth. Everything is a pure function of
-// its arguments and the seed.
+// its arguments and the seed, which is that of the run; with the seed alone nobody watches.
 module;
 #include <cstdint>
 #include <vector>
@@ -25,9 +25,10 @@ OptionFields fields(GraphOptions& options);
 
 /// A random DAG: an undirected graph of the model, its edges turned along a random order of the
 /// nodes (so that hubs are not preferentially causes). The settings are those of the reference
-/// experiments (docs/method.md, section 2). Error(invalid_argument) if nodes < 1, an option is out of its
-/// range, or Barabási-Albert is given a broken number of edges. O(nodes^2) for Erdős–Rényi, else
-/// O(edges).
+/// experiments (docs/method.md, section 2). Error(invalid_argument) if nodes < 1, an option is out
+/// of its range, or Barabási-Albert is given a broken number of edges. O(nodes^2) for Erdős–Rényi,
+/// else O(edges).
+Digraph simulate_dag(std::int64_t nodes, const GraphOptions& options, Run& run);
 Digraph simulate_dag(std::int64_t nodes, const GraphOptions& options, std::uint64_t seed);
 
 enum class Mechanism : std::int32_t {
@@ -55,6 +56,7 @@ OptionFields fields(DataOptions& options);
 /// exponential and gumbel is not centred. Error(invalid_argument) on a cycle, rows < 1, or an
 /// option out of its range; Error(unsupported) if the data outgrow a double (long paths,
 /// quadratic). O(rows (nodes + E)), times 100 for mlp and 512 for gp_additive.
+Matrix simulate_data(const Digraph& graph, std::int64_t rows, const DataOptions& options, Run& run);
 Matrix simulate_data(const Digraph& graph, std::int64_t rows, const DataOptions& options,
                      std::uint64_t seed);
 
@@ -63,6 +65,7 @@ Matrix simulate_data(const Digraph& graph, std::int64_t rows, const DataOptions&
 /// depths are log-normal with mean 1 and log-sd 0.3, and a_j makes the means of a column average
 /// `mean`. cells x features, row_major (CSR), zeros left out. mean in [1e-6, 1e6], dispersion in
 /// [0, 1000] (0: Poisson), x finite; else Error(invalid_argument). O(cells features).
+SparseMatrix simulate_counts(const MatrixView& x, double mean, double dispersion, Run& run);
 SparseMatrix simulate_counts(const MatrixView& x, double mean, double dispersion,
                              std::uint64_t seed);
 

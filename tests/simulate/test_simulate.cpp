@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <set>
 #include <tuple>
 #include <vector>
 import cape;
+#include "occasions.hpp"
 
 using cape::DataOptions;
 using cape::Digraph;
@@ -346,6 +348,51 @@ BOOST_AUTO_TEST_CASE(bad_count_arguments_are_refused) {
   for (const double dispersion : {-0.1, 1e4, std::nan("")})
     BOOST_CHECK_EXCEPTION(cape::simulate_counts(x, 1, dispersion, 1), cape::Error, invalid);
   BOOST_TEST(cape::simulate_counts(Matrix(), 1, 1, 1).values.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(cancelling)
+
+// Every long loop gives occasions to cancel, at which it ends; the seed of the run is the seed.
+BOOST_AUTO_TEST_CASE(simulations_end_in_the_middle) {
+  const Digraph graph = cape::simulate_dag(30, barabasi(2), 3);
+  const Matrix x = cape::simulate_data(graph, 400, {}, 3);
+  struct Work {
+    const char* what;
+    std::function<void(cape::Run&)> run;
+    std::int64_t least; ///< occasions
+  };
+  const auto data = [&](Mechanism mechanism) {
+    return [&graph, mechanism](cape::Run& run) {
+      cape::simulate_data(graph, 400, {.mechanism = mechanism}, run);
+    };
+  };
+  const std::int64_t edges = std::ssize(graph.edges());
+  const Work works[] = {
+      {"erdos", [](cape::Run& run) { cape::simulate_dag(300, erdos(2), run); }, 299},
+      {"barabasi", [](cape::Run& run) { cape::simulate_dag(300, barabasi(2), run); }, 298},
+      {"many partners", [](cape::Run& run) { cape::simulate_dag(4100, barabasi(4096), run); }, 12},
+      {"linear", data(Mechanism::linear), 60 + edges},
+      {"mlp", data(Mechanism::mlp), 60 + 100 * edges},
+      {"gp_additive", data(Mechanism::gp_additive), 60 + 512 * edges},
+      {"quadratic", data(Mechanism::quadratic), 60 + edges},
+      {"mim", data(Mechanism::mim), 60 + 3 * edges},
+      {"many rows",
+       [](cape::Run& run) { cape::simulate_data(Digraph(1, {}), 1 << 20, {}, run); }, 16},
+      {"counts", [&](cape::Run& run) { cape::simulate_counts(x, 5, 0.5, run); }, 400 + 30 * 5}};
+  for (const Work& work : works) {
+    BOOST_TEST_CONTEXT(work.what) {
+      const test::Occasions whole = test::occasions(work.run, [](const auto&) { return false; });
+      BOOST_TEST(whole.count >= work.least);
+      std::int64_t n = 0;
+      const test::Occasions part = test::occasions(
+          work.run, [&](const cape::Progress&) { return ++n == whole.count / 2; });
+      BOOST_TEST(part.count == whole.count / 2);
+    }
+  }
+  cape::Run run(3);
+  BOOST_TEST(cape::simulate_data(graph, 400, {}, run)(399, 29) == x(399, 29));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

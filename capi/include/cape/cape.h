@@ -208,7 +208,9 @@ CAPE_API size_t cape_option_count(void);
 CAPE_API cape_status cape_option_info(cape_option_desc* out, size_t index);
 
 /* Called on the thread that made the call and on no other, at most every 50 ms; return non-zero to
- * cancel, and the call returns CAPE_CANCELLED. loss, constraint NaN and total 0: not known. */
+ * cancel, and the call returns CAPE_CANCELLED. loss, constraint NaN and total 0: not known. The
+ * stage is "preprocess", "simulate", "dag.impute", "dag", "dag.refine", "dag.threshold" or "embed",
+ * or "" in functions that have no steps to tell of. */
 typedef struct cape_progress {
   size_t struct_size;
   const char* stage;
