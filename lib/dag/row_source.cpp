@@ -4,10 +4,12 @@ module;
 #include <cstdint>
 #include <functional>
 #include <new>
+#include <numeric>
 #include <span>
 #include <string>
 #include <typeinfo>
 #include <variant>
+#include <vector>
 module cape.dag;
 #include "dag/row_source.hpp"
 
@@ -57,21 +59,27 @@ bool check_values(const MatrixView& x, std::span<const std::int64_t> rows, Missi
       if (!gap && count++ == 0) row = i, column = j;
     }
   if (count > 0)
-    throw Error(Status::invalid_argument,
-                message("x has ", count, " value(s) that are not finite, or beyond ", largest_value,
-                        "; the first is ", value_text(x(row, column)), " at row ", row, ", column ",
-                        column, " (counted from 0)",
-                        missing == Missing::mask ? "; only NaN can stand for a missing value" : ""));
+    throw Error(
+        Status::invalid_argument,
+        message("x has ", count, " value(s) that are not finite, or beyond ", largest_value,
+                "; the first is ", value_text(x(row, column)), " at row ", row, ", column ", column,
+                " (counted from 0)",
+                missing == Missing::mask ? "; only NaN can stand for a missing value" : ""));
   return any_missing;
+}
+
+Matrix rows_of(const MatrixView& x, std::span<const std::int64_t> rows) {
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(x.cols));
+  std::iota(columns.begin(), columns.end(), std::int64_t{0});
+  return rows_of(x, rows, columns);
 }
 
 Matrix rows_of(const MatrixView& x, std::span<const std::int64_t> rows,
                std::span<const std::int64_t> columns) {
-  Matrix out(std::ssize(rows), columns.empty() ? x.cols : std::ssize(columns));
-  for (std::int64_t c = 0; c < out.cols(); ++c) {
-    const std::int64_t j = columns.empty() ? c : columns[static_cast<std::size_t>(c)];
-    for (std::int64_t r = 0; r < out.rows(); ++r) out(r, c) = x(rows[static_cast<std::size_t>(r)], j);
-  }
+  Matrix out(std::ssize(rows), std::ssize(columns));
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      out(static_cast<std::int64_t>(r), static_cast<std::int64_t>(c)) = x(rows[r], columns[c]);
   return out;
 }
 

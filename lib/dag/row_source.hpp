@@ -8,11 +8,13 @@ RowSource source_of(const MatrixView& x);
 /// The same source, whose values are looked at when they are read: Error(invalid_argument) unless
 /// they are finite and small enough.
 RowSource checked(const RowSource& source);
-/// Whether any value of these rows is missing. Error(invalid_argument) for those that are not finite,
-/// but NaN where it is masked, or too large.
+/// Whether any value of these rows is missing. Error(invalid_argument) for those that are not
+/// finite, but NaN where it is masked, or too large.
 bool check_values(const MatrixView& x, std::span<const std::int64_t> rows, Missing missing);
-/// These rows of these columns, or of all.
+/// These rows of all columns.
+Matrix rows_of(const MatrixView& x, std::span<const std::int64_t> rows);
+/// These rows of these columns, which may be none.
 Matrix rows_of(const MatrixView& x, std::span<const std::int64_t> rows,
-               std::span<const std::int64_t> columns = {});
+               std::span<const std::int64_t> columns);
 
 } // namespace cape
