@@ -1,5 +1,5 @@
-// Counts the occasions to call back that a piece of work gives, which no machine changes; how long the
-// pauses between them are is measured by bench/silence.cpp.
+// Counts the occasions to call back that a piece of work gives, which no machine changes; how long
+// the pauses between them are is measured by bench/silence.cpp.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,8 @@ struct Occasions {
   std::int64_t after_cancelling = 0; ///< once the callback has returned false
 };
 
-/// Runs work(run); stop(progress) is asked at every occasion, and the work cancelled once it is true.
+/// Runs work(run); stop(progress) is asked at every occasion, and the work cancelled once it is
+/// true.
 inline Occasions occasions(const std::function<void(cape::Run&)>& work,
                            const std::function<bool(const cape::Progress&)>& stop) {
   Occasions out;

@@ -11,7 +11,8 @@ static void print_cell(const char* text) {
 }
 
 int main(void) {
-  printf("| Option | Type | Default | Range | What it does | Source |\n|---|---|---|---|---|---|\n");
+  printf(
+      "| Option | Type | Default | Range | What it does | Source |\n|---|---|---|---|---|---|\n");
   for (size_t i = 0; i < cape_option_count(); ++i) {
     cape_option_desc d = {.struct_size = sizeof d};
     if (cape_option_info(&d, i) != CAPE_OK) return fprintf(stderr, "%s\n", cape_last_error()), 1;

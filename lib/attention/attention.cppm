@@ -60,12 +60,13 @@ struct AttentionWorkspace {
   double forward = 0;  ///< attention_forward() and attention_scores()
   double backward = 0; ///< attention_backward()
 };
-/// From the sizes alone: pointers are not looked at. invalid_argument for a size out of range. O(1).
+/// From the sizes alone: pointers are not looked at. invalid_argument for a size out of range.
+/// O(1).
 template <class T>
 AttentionWorkspace attention_workspace(const AttentionInput<T>& in, int threads);
 
-// The next three functions: the same bits for any number of threads; memory for a rotated copy of the
-// keys and values and for tiles of scores, never for q_length x k_length of them. Errors:
+// The next three functions: the same bits for any number of threads; memory for a rotated copy of
+// the keys and values and for tiles of scores, never for q_length x k_length of them. Errors:
 // invalid_argument for a null pointer, a size out of range, or a value (outside padding) that is
 // not finite or so large that a score could overflow; dim_mismatch for an odd head_dim with angles
 // or another angle_heads or bias_heads than 1 and heads; out_of_memory, before anything is

@@ -161,9 +161,9 @@ void put_bias(const Call<T>& call, std::int64_t h, const HeadKeys<T>& keys,
   }
 }
 
-// The weights of a query sum to 1, but for the rounding of log_sum_exp and of the scores, which grows
-// with their size. Says whether some sum is so far from it (2e-9 in double, 4e-5 in float) that the
-// weights must be divided by it: that takes a second pass, and rounds what would cancel.
+// The weights of a query sum to 1, but for the rounding of log_sum_exp and of the scores, which
+// grows with their size. Says whether some sum is so far from it (2e-9 in double, 4e-5 in float)
+// that the weights must be divided by it: that takes a second pass, and rounds what would cancel.
 template <class T>
 bool check_weights(const Call<T>& call, std::int64_t b, std::int64_t h, const HeadKeys<T>& keys,
                    const T* log_sum_exp, T* sums) {

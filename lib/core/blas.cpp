@@ -1,5 +1,5 @@
-// What the single-threaded OpenBLAS needs to serve a program of many threads well: the right kernel,
-// and a lock.
+// What the single-threaded OpenBLAS needs to serve a program of many threads well: the right
+// kernel, and a lock.
 module;
 #include "internal/message.hpp"
 #include <condition_variable>
@@ -47,8 +47,8 @@ int group(std::string_view kernel) {
 
 } // namespace
 
-// Debian's OpenBLAS picks its kernels from a table of CPU models and takes a slow one for a CPU that
-// is newer than the table. The choice is made again here, from what the CPU can do.
+// Debian's OpenBLAS picks its kernels from a table of CPU models and takes a slow one for a CPU
+// that is newer than the table. The choice is made again here, from what the CPU can do.
 //
 // Runs when the library is loaded, before or after OpenBLAS's own constructor (which does nothing
 // when a kernel is already there). The environment of the process is left as it was. Its name is
@@ -70,8 +70,8 @@ extern "C" [[gnu::constructor]] void cape_choose_blas_kernel() {
 // work buffers without a lock: two threads can get the same one, and then both products are wrong.
 // The linker puts these two in the place of its allocator (see lib/CMakeLists.txt).
 //
-// Where there is no room for another buffer, OpenBLAS would ask for it for ever. So it is asked for one
-// of those that it has: a thread waits until another gives its own back.
+// Where there is no room for another buffer, OpenBLAS would ask for it for ever. So it is asked for
+// one of those that it has: a thread waits until another gives its own back.
 namespace {
 
 constinit std::mutex buffers;
@@ -118,10 +118,11 @@ void require_work_buffer() {
   const std::lock_guard lock(buffers);
   if (n_buffers > 0) return;
   if (!room_for_buffer())
-    throw Error(Status::out_of_memory,
-                message("linear algebra needs ", buffer_size >> 20,
-                        " MB of address space for its work, which this process does not have: raise "
-                        "the limit (ulimit -v) or the memory that may be committed"));
+    throw Error(
+        Status::out_of_memory,
+        message("linear algebra needs ", buffer_size >> 20,
+                " MB of address space for its work, which this process does not have: raise "
+                "the limit (ulimit -v) or the memory that may be committed"));
   __real_blas_memory_free(__real_blas_memory_alloc(0)); // now, while there is room
   n_buffers = 1;
 }

@@ -1,5 +1,5 @@
-// cape.core: what every stage shares and nothing of what a stage does, each idea in a partition of its
-// name.
+// cape.core: what every stage shares and nothing of what a stage does, each idea in a partition of
+// its name.
 export module cape.core;
 export import :errors;
 export import :run;

@@ -41,8 +41,8 @@ private:
 /// product does not fit, before anything is allocated. `what` names the object in the message.
 std::int64_t checked_size(std::int64_t rows, std::int64_t cols, std::string_view what);
 
-/// Error(out_of_memory) with the figures if `bytes` is more than this machine's physical memory; to be
-/// asked before a large allocation. `what` says what needs it: "embedding 9 nodes".
+/// Error(out_of_memory) with the figures if `bytes` is more than this machine's physical memory; to
+/// be asked before a large allocation. `what` says what needs it: "embedding 9 nodes".
 void check_memory(double bytes, std::string_view what);
 
 } // namespace cape

@@ -139,8 +139,8 @@ void check_finite(const SparseView& view, std::string_view name);
 Matrix to_matrix(const MatrixView& view);
 /// The same of a sparse view. Error(out_of_memory) if rows x cols numbers do not fit.
 Matrix to_matrix(const SparseView& view);
-/// The entries of a view that are not zero, compressed along its own layout. Error(invalid_argument)
-/// unless both sides are below 2^31.
+/// The entries of a view that are not zero, compressed along its own layout.
+/// Error(invalid_argument) unless both sides are below 2^31.
 SparseMatrix to_sparse(const MatrixView& view);
 
 } // namespace cape

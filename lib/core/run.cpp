@@ -65,10 +65,11 @@ Run::Run(std::uint64_t seed, int threads, ProgressFunction progress,
     throw Error(Status::invalid_argument,
                 message("threads is ", threads, "; it must be at least 1"));
   if (const char* name = simd::unknown_target())
-    throw Error(Status::invalid_argument,
-                "CAPE_SIMD_TARGET is \"" + std::string(name) +
-                    "\" in the environment, which this build has no kernels for; unset it, or set it "
-                    "to the name of a set of instructions, such as SSSE3, AVX2 or AVX3");
+    throw Error(
+        Status::invalid_argument,
+        "CAPE_SIMD_TARGET is \"" + std::string(name) +
+            "\" in the environment, which this build has no kernels for; unset it, or set it "
+            "to the name of a set of instructions, such as SSSE3, AVX2 or AVX3");
   require_work_buffer();
 }
 

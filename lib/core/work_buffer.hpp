@@ -3,8 +3,8 @@
 
 namespace cape {
 
-/// Make sure that OpenBLAS has a work buffer, without which it would wait for ever. Error(out_of_memory)
-/// if there is no room. Every Run asks; what computes without one asks itself.
+/// Make sure that OpenBLAS has a work buffer, without which it would wait for ever.
+/// Error(out_of_memory) if there is no room. Every Run asks; what computes without one asks itself.
 void require_work_buffer();
 
 } // namespace cape

@@ -4,16 +4,16 @@
 
 namespace cape {
 
-/// Infinite where there can be no edge, 0 where there must be one. Answers by effect, so that no M x
-/// M matrix is needed.
+/// Infinite where there can be no edge, 0 where there must be one. Answers by effect, so that no M
+/// x M matrix is needed.
 class EdgeFactors {
 public:
   /// Nothing is known.
   EdgeFactors() = default;
   /// Of these columns of a table, numbered by their place in the list; some of the table's, the
-  /// exogenous ones, have no causes but those required. The knowledge went through check_knowledge()
-  /// and outlives this. Error(invalid_argument) for required edges that knowledge excludes or that
-  /// have a cycle.
+  /// exogenous ones, have no causes but those required. The knowledge went through
+  /// check_knowledge() and outlives this. Error(invalid_argument) for required edges that knowledge
+  /// excludes or that have a cycle.
   EdgeFactors(const Knowledge& knowledge, std::int64_t table_columns,
               std::span<const std::int64_t> columns, std::span<const std::int64_t> exogenous);
   inline bool empty() const noexcept { return knowledge_ == nullptr; } ///< all factors are 1

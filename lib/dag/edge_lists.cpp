@@ -36,7 +36,8 @@ std::vector<Edge> distinct(const std::vector<Edge>& edges) {
   return once;
 }
 
-std::vector<std::int64_t> inverse_numbering(std::int64_t size, std::span<const std::int64_t> numbers) {
+std::vector<std::int64_t> inverse_numbering(std::int64_t size,
+                                            std::span<const std::int64_t> numbers) {
   std::vector<std::int64_t> place(static_cast<std::size_t>(size), -1);
   for (std::size_t p = 0; p < numbers.size(); ++p)
     place[static_cast<std::size_t>(numbers[p])] = static_cast<std::int64_t>(p);

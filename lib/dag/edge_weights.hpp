@@ -5,10 +5,11 @@
 namespace cape::sem {
 
 /// A model whose parameters start with the edge weights W: channel k of the edge from input c of
-/// effect j is entry (j * channels + k) * inputs + c, so that the weights of one effect are adjacent
-/// columns of an inputs x (features * channels) matrix. Input c of effect j is column causes(c, j),
-/// or column c if all columns are inputs; self weights are then 0 and so is their gradient. The
-/// strength of an edge is S[c,j] = sum_k W[c,j,k]^2, which is what the constraint sees.
+/// effect j is entry (j * channels + k) * inputs + c, so that the weights of one effect are
+/// adjacent columns of an inputs x (features * channels) matrix. Input c of effect j is column
+/// causes(c, j), or column c if all columns are inputs; self weights are then 0 and so is their
+/// gradient. The strength of an edge is S[c,j] = sum_k W[c,j,k]^2, which is what the constraint
+/// sees.
 template <class T>
 class EdgeWeightModel : public Model<T> {
 public:

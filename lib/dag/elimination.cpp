@@ -33,9 +33,9 @@ double outlier_limit(std::vector<double> squared_error) {
   return 9 * *quantile / 3.8415;
 }
 
-// t of the paired differences without - with, of errors up to a limit; 0 where they do not vary. By a
-// power of 2, which changes no bit of t, the differences are such that squares neither overflow nor
-// vanish.
+// t of the paired differences without - with, of errors up to a limit; 0 where they do not vary. By
+// a power of 2, which changes no bit of t, the differences are such that squares neither overflow
+// nor vanish.
 double paired_t(const std::vector<double>& without, const std::vector<double>& with, double limit) {
   const double n = static_cast<double>(with.size());
   const auto unscaled = [&](std::size_t r) {
@@ -64,8 +64,8 @@ double effect_t(const std::vector<double>& without, const std::vector<double>& w
                   paired_t(without, with, outlier_limit(with)));
 }
 
-// The errors of the rows where neither end of an edge is missing: what was drawn is as much a function
-// of the other end as the draw made it.
+// The errors of the rows where neither end of an edge is missing: what was drawn is as much a
+// function of the other end as the draw made it.
 std::vector<double> where_known(const std::vector<double>& errors, const Regressions& regressions,
                                 const sem::Mask& missing, std::int64_t from, std::int64_t to) {
   if (missing.empty()) return errors;

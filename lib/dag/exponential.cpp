@@ -142,7 +142,8 @@ double Exponential<T>::measure(const arma::mat& s, arma::mat gradient, Run& run)
   const auto add_terms = [&](int b, arma::Mat<T>& to, const arma::span& columns) {
     for (int p = 0; p < scheme->q; ++p)
       to.cols(columns.a, columns.b) +=
-          power_[p].cols(columns.a, columns.b) / static_cast<T>(factorial[static_cast<std::size_t>(b * scheme->q + p + 1)]);
+          power_[p].cols(columns.a, columns.b) /
+          static_cast<T>(factorial[static_cast<std::size_t>(b * scheme->q + p + 1)]);
   };
   f.zeros(s.n_rows, s.n_cols);
   add_terms(scheme->r - 1, f, arma::span(0, s.n_cols - 1));

@@ -20,8 +20,8 @@ struct Knowledge {
   std::vector<std::int64_t> leaves;     ///< columns without effects
   std::vector<std::int64_t> regulators; ///< only these have effects
   Matrix penalty;                       ///< M x M factors (>= 0, finite) of lambda
-  /// Edges with the weights that the descent starts from, signed, in the units of Dag::weights: those
-  /// of an earlier fit. A hint that saves epochs (docs/method.md), not a constraint
+  /// Edges with the weights that the descent starts from, signed, in the units of Dag::weights:
+  /// those of an earlier fit. A hint that saves epochs (docs/method.md), not a constraint
   std::vector<Edge> start;
 };
 
@@ -32,8 +32,8 @@ struct Perturbation {
 };
 /// What is known of the rows of a table; an empty member says nothing.
 struct Design {
-  /// Of every row, >= 0 and finite; only ratios matter. Equal ones say nothing; of 0, or of less than
-  /// 1e-308 of the largest: the row counts for nothing, and its values are not looked at
+  /// Of every row, >= 0 and finite; only ratios matter. Equal ones say nothing; of 0, or of less
+  /// than 1e-308 of the largest: the row counts for nothing, and its values are not looked at
   std::vector<double> weight;
   /// The batch of every row: columns are centred within each, so that batches may differ in level
   std::vector<std::int64_t> batch;

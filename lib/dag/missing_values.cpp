@@ -1,8 +1,8 @@
 // Missing values, drawn from their distribution given the rest of the row by chained equations (van
 // Buuren, Flexible Imputation of Missing Data, section 4.5): every column in turn is regressed on
-// others where it is known, and drawn anew where it is not. Draws, other than means, leave variances
-// and relations as they are; and as what is a cause of a column and what an effect both predict it, an
-// edge is neither weakened nor led around it.
+// others where it is known, and drawn anew where it is not. Draws, other than means, leave
+// variances and relations as they are; and as what is a cause of a column and what an effect both
+// predict it, an edge is neither weakened nor led around it.
 module;
 #include "dag/kernels/node_regression.hpp"
 #include "internal/arma.hpp"
@@ -81,8 +81,8 @@ public:
   }
 
   // The prediction from the rest of the row, and the residual of one of the rows that are predicted
-  // most alike. Where the others are unlike all that was fitted, a prediction may be anything: it goes
-  // at most as far beyond the fitted values as these reach.
+  // most alike. Where the others are unlike all that was fitted, a prediction may be anything: it
+  // goes at most as far beyond the fitted values as these reach.
   void draw(Matrix& x, Rng rng, Run& run) const {
     const std::int64_t n = std::ssize(known_), width = std::min(donors, n);
     const double lowest = known_.front().fitted, highest = known_.back().fitted,
@@ -156,7 +156,8 @@ std::vector<std::int64_t> strongest(const Matrix& x, const Incomplete& of,
   return candidates;
 }
 
-// What rounding does to a column, as when a level is taken from its batches, draws no other numbers.
+// What rounding does to a column, as when a level is taken from its batches, draws no other
+// numbers.
 std::uint64_t content(const double* values, const Incomplete& of) {
   const double size = range_of(values, of.known).size();
   std::vector<double> rounded{static_cast<double>(of.gaps.size())};
@@ -166,8 +167,8 @@ std::uint64_t content(const double* values, const Incomplete& of) {
   return hash(rounded);
 }
 
-std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing, const Matrix& weight,
-                                           Run& run) {
+std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing,
+                                           const Matrix& weight, Run& run) {
   const std::int64_t m = x.cols();
   Causes chosen;
   if (m - 1 > most_predictors) chosen = screen(x, EdgeFactors(), most_predictors, run);
@@ -196,7 +197,8 @@ std::vector<Incomplete> incomplete_columns(const Matrix& x, const Mask& missing,
     of.key = content(x.column(j), of);
     incomplete.push_back(std::move(of));
   }
-  std::ranges::sort(incomplete, {}, [](const Incomplete& of) { return std::pair(of.key, of.column); });
+  std::ranges::sort(incomplete, {},
+                    [](const Incomplete& of) { return std::pair(of.key, of.column); });
   return incomplete;
 }
 

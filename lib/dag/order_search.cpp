@@ -191,7 +191,8 @@ OrderSearch::Order OrderSearch::moved(Order order, std::int64_t from, std::int64
 }
 
 std::int64_t OrderSearch::best_place(const Order& order, std::int64_t from) {
-  const std::int64_t last = std::ssize(order) - 1, reach = search_window(options_, std::ssize(order));
+  const std::int64_t last = std::ssize(order) - 1,
+                     reach = search_window(options_, std::ssize(order));
   std::vector<Order> tried{order};
   std::vector<std::int64_t> place{from};
   for (std::int64_t to = std::max<std::int64_t>(0, from - reach);
@@ -232,8 +233,8 @@ TestedGraph refine(const MatrixView& x, const MatrixView& weights, bool unequal_
 }
 
 TestedGraph refine(const MatrixView& x, const sem::Mask& missing, const MatrixView& weights,
-                   const Matrix& factor, bool unequal_variances, const DagOptions& options, Run& run,
-                   Journal* journal) {
+                   const Matrix& factor, bool unequal_variances, const DagOptions& options,
+                   Run& run, Journal* journal) {
   check_observations(x, options);
   check_view(weights, "weights");
   check_finite(weights, "weights");

@@ -66,7 +66,8 @@ private:
 
 std::vector<Edge> tested_weights(const std::vector<Edge>& weights, const sem::Table& table,
                                  const EdgeFactors& known) {
-  std::vector<Edge> edges = edges_between(weights, inverse_numbering(table.source_columns(), table.columns()));
+  std::vector<Edge> edges =
+      edges_between(weights, inverse_numbering(table.source_columns(), table.columns()));
   for (Edge& e : edges) e.weight = std::fabs(e.weight);
   std::set<std::pair<std::int64_t, std::int64_t>> required;
   for (const Edge& e : known.required()) required.emplace(e.from, e.to);
@@ -81,7 +82,8 @@ std::vector<std::vector<std::int64_t>>
 possible_causes(std::span<const std::int64_t> effects, const std::vector<Edge>& edges,
                 std::span<const std::int64_t> order, const EdgeFactors& known, std::int64_t most) {
   const auto size = std::ssize(order);
-  const std::vector<std::int64_t> place = inverse_numbering(size, effects), position = inverse_numbering(size, order);
+  const std::vector<std::int64_t> place = inverse_numbering(size, effects),
+                                  position = inverse_numbering(size, order);
   std::vector<Partners> partners(effects.size(), Partners(most));
   const auto join = [&](std::int64_t effect, std::int64_t other, double weight) {
     if (const std::int64_t at = place[static_cast<std::size_t>(effect)]; at >= 0)
@@ -144,7 +146,8 @@ TestedGraph refine_along_weights(const sem::Table& table, const std::vector<Edge
   const std::int64_t m = table.features();
   const std::vector<Edge> edges = tested_weights(weights, table, known);
   TestedGraph result;
-  result.order = topological_order(project_acyclic(Digraph(m, edges), least_tested_weight, run).graph);
+  result.order =
+      topological_order(project_acyclic(Digraph(m, edges), least_tested_weight, run).graph);
   std::vector<std::int64_t> all(static_cast<std::size_t>(m));
   std::iota(all.begin(), all.end(), std::int64_t{0});
   const auto causes =

@@ -17,8 +17,8 @@ export namespace cape {
 /// Without parents, the squared distance from the column's mean; a fit that leaves the range of
 /// float predicts that mean too. `x` may have any centre and scale. A pure function of the seed and
 /// of the contents of the columns: neither their numbers nor the order of parents change a bit. N
-/// >= 10; target and parents are different columns of x, none constant. O(refine_epochs max(N, 5000)
-/// |parents| refine_hidden); with sem linear, O(N M^2 + |parents|^3).
+/// >= 10; target and parents are different columns of x, none constant. O(refine_epochs max(N,
+/// 5000) |parents| refine_hidden); with sem linear, O(N M^2 + |parents|^3).
 std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
                                        std::span<const std::int64_t> parents,
                                        const DagOptions& options, Run& run);
@@ -42,10 +42,10 @@ struct TestedGraph {
 /// quantile, three standard deviations of normal ones), the smallest t first, until all t are at
 /// least refine_t. The error is the sum of mean squared errors, which has to fall by 0.003 of its
 /// mean over the columns, or, with unequal_variances, the sum of half their logarithms, which has
-/// to fall by 0.003. Only the 10 strongest partners of a column (30 with sem linear), by max(|A_ij|,
-/// |A_ji|) and made symmetric, are tested as its causes. x: N x M, finite, N >= 10, no column
-/// constant; weights: M x M, finite, the diagonal is ignored. About 4 M refine_window regressions a
-/// sweep, and up to M min(M, 10)^2 / 2 for the elimination (linear: 30 for 10).
+/// to fall by 0.003. Only the 10 strongest partners of a column (30 with sem linear), by
+/// max(|A_ij|, |A_ji|) and made symmetric, are tested as its causes. x: N x M, finite, N >= 10, no
+/// column constant; weights: M x M, finite, the diagonal is ignored. About 4 M refine_window
+/// regressions a sweep, and up to M min(M, 10)^2 / 2 for the elimination (linear: 30 for 10).
 TestedGraph refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                    const DagOptions& options, Run& run);
 
@@ -59,12 +59,12 @@ struct ThresholdSuggestion {
 };
 
 /// A threshold for a graph that was learned from x (N x M, finite), by tests of 60 columns drawn by
-/// the seed of run: their causes are chosen among ten partners each as the refinement does it, on at
-/// most 5,000 evenly spaced rows, and the threshold is the one with the fewest edges into them that
-/// are too many or too few. graph has all weights, see unpruned_graph(); those below 0.02 have no
-/// say. Of the options sem and refine_* are used, which should be those of that fit; x is what it was
-/// learned from (within batches, if there are any, the caller centres it). Some 60 * 30 regressions,
-/// whatever M. Error(invalid_argument, dim_mismatch).
+/// the seed of run: their causes are chosen among ten partners each as the refinement does it, on
+/// at most 5,000 evenly spaced rows, and the threshold is the one with the fewest edges into them
+/// that are too many or too few. graph has all weights, see unpruned_graph(); those below 0.02 have
+/// no say. Of the options sem and refine_* are used, which should be those of that fit; x is what
+/// it was learned from (within batches, if there are any, the caller centres it). Some 60 * 30
+/// regressions, whatever M. Error(invalid_argument, dim_mismatch).
 ThresholdSuggestion suggest_threshold(const MatrixView& x, const Digraph& graph,
                                       const DagOptions& options, Run& run);
 

@@ -27,8 +27,8 @@ public:
   Fit fit(const Family& family) const;
   /// Of its target, standardized, in the order of row().
   std::vector<double> residuals(const Family& family, const Fit& fit) const;
-  /// What it predicts, standardized, from other rows of the table's columns: the mean of the fits to
-  /// all folds.
+  /// What it predicts, standardized, from other rows of the table's columns: the mean of the fits
+  /// to all folds.
   std::vector<double> predict(const Family& family, const Fit& fit, const MatrixView& others) const;
   /// A standardized value in the units of the data.
   double value(std::int64_t j, double standardized) const;
@@ -42,7 +42,9 @@ public:
 
 private:
   /// The rows of a fold are first(fold) .. first(fold + 1) - 1.
-  inline std::int64_t first(std::int64_t fold) const { return (fold * rows_ + folds_ - 1) / folds_; }
+  inline std::int64_t first(std::int64_t fold) const {
+    return (fold * rows_ + folds_ - 1) / folds_;
+  }
   inline std::int64_t size(std::int64_t fold) const { return first(fold + 1) - first(fold); }
   inline const float* column(std::int64_t j) const { return scaled_.data() + j * rows_; }
   void initialize(simd::NodeRegression& net, const Family& family, std::int64_t fold) const;
@@ -64,8 +66,8 @@ private:
                                     // rows outside each fold
 };
 
-/// Error(invalid_argument) unless columns can be regressed on each other: x is finite with at least 10
-/// rows, and no column is constant.
+/// Error(invalid_argument) unless columns can be regressed on each other: x is finite with at least
+/// 10 rows, and no column is constant.
 void check_observations(const MatrixView& x, const DagOptions& options);
 
 } // namespace cape

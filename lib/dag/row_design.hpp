@@ -18,12 +18,13 @@ Matrix equation_weights(std::int64_t rows, std::int64_t columns, const Design& d
 /// Weights 0 for the equations of x that cannot be learned: of columns that have fewer than 10 rows
 /// with a weight, or do not vary within any batch of them.
 void drop_equations(const MatrixView& x, const Design& design, Matrix& weight);
-/// What these rows count in the mean by which a column is centred: the weight of their equations, or,
-/// where none of them has one, of the rows.
+/// What these rows count in the mean by which a column is centred: the weight of their equations,
+/// or, where none of them has one, of the rows.
 std::vector<double> centering_weights(std::span<const std::int64_t> rows, std::int64_t column,
                                       const Matrix& weight, const Design& design);
-/// x without the mean of every batch, which values that were set from outside have no part in; exactly
-/// 0 where a batch does not vary. weight: of the equations. design.batch is not empty. Every row counts.
+/// x without the mean of every batch, which values that were set from outside have no part in;
+/// exactly 0 where a batch does not vary. weight: of the equations. design.batch is not empty.
+/// Every row counts.
 Matrix center_batches(const MatrixView& x, const Matrix& weight, const Design& design);
 
 } // namespace cape

@@ -1,7 +1,8 @@
-// The acyclicity measure tr exp(S) - M on a sparse pattern. Every strongly connected component is taken
-// by itself, in blocks of rows of exp(S), by the Taylor series, which needs no M x M matrix and O(K)
-// memory per thread for K nodes. Rows are summed in T, or in double where entries leave the range of
-// float; h is summed in double. All terms are >= 0, so that relative errors are those of T's rounding.
+// The acyclicity measure tr exp(S) - M on a sparse pattern. Every strongly connected component is
+// taken by itself, in blocks of rows of exp(S), by the Taylor series, which needs no M x M matrix
+// and O(K) memory per thread for K nodes. Rows are summed in T, or in double where entries leave
+// the range of float; h is summed in double. All terms are >= 0, so that relative errors are those
+// of T's rounding.
 module;
 #include "dag/kernels/sparse_term.hpp"
 #include <algorithm>

@@ -55,8 +55,8 @@ void for_blocks(std::int64_t rows, std::int64_t columns, Look look) {
 
 } // namespace
 
-// Of the observed values by their weight, or of all alike in a column without an equation; divided by
-// the largest first so that no square overflows.
+// Of the observed values by their weight, or of all alike in a column without an equation; divided
+// by the largest first so that no square overflows.
 struct Table::Moments : Range {
   std::int64_t count = 0;
   double total = 0; ///< of the weights
@@ -265,7 +265,8 @@ void Table::impute(const Design& design, const DagOptions& options, Run& run) {
     if (gaps(c) == 0) return;
     const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
     for (const auto& [batch, group] : centred_together) {
-      const std::vector<double> w = centering_weights(group, c, weight, batches ? design : Design());
+      const std::vector<double> w =
+          centering_weights(group, c, weight, batches ? design : Design());
       double sum = 0, total = 0;
       for (std::size_t r = 0; r < group.size(); ++r) {
         sum += w[r] * values_(group[r], c);

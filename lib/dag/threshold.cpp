@@ -42,10 +42,10 @@ ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector
   const auto causes = possible_causes(effects, edges, topological_order(acyclic), nothing,
                                       most_partners(options.sem));
   const TestedEdges found =
-      test_causes(table, std::min(sampled_rows, table.rows()), effects, causes, nothing, options, run,
-           journal, [&, round = std::int64_t{0}](std::size_t) mutable {
-             run.report({"dag.threshold", round++});
-           });
+      test_causes(table, std::min(sampled_rows, table.rows()), effects, causes, nothing, options,
+                  run, journal, [&, round = std::int64_t{0}](std::size_t) mutable {
+                    run.report({"dag.threshold", round++});
+                  });
   std::set<std::pair<std::int64_t, std::int64_t>> kept;
   for (const Edge& e : found.kept) kept.emplace(e.from, e.to);
   ThresholdSuggestion best{into.front().weight, std::ssize(effects), std::ssize(kept),

@@ -35,8 +35,9 @@ void add_warnings(const DagOptions& options, std::int64_t rows, bool not_refined
         (columns.size() > shown ? ", ..." : "") + " (counted from 0).");
   };
   say_columns(dag.constant, "without variance are isolated in the result");
-  say_columns(exogenous, "have no causes in the result, but those required, as their own equations hold "
-                         "in fewer than 10 rows or only where they do not vary");
+  say_columns(exogenous,
+              "have no causes in the result, but those required, as their own equations hold "
+              "in fewer than 10 rows or only where they do not vary");
   if (!dag.collinear.empty()) {
     std::string list;
     for (std::size_t i = 0; i < std::min(shown, dag.collinear.size()); ++i)

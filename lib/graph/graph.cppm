@@ -60,9 +60,9 @@ std::vector<std::int64_t> topological_order(const Digraph& graph);
 /// Is there no directed cycle? O(M log M + E).
 bool is_acyclic(const Digraph& graph);
 
-/// The strongly connected component of every node: numbers from 0, the same for two nodes exactly if
-/// each reaches the other; an edge between two components runs from the higher number to the lower.
-/// O(M + E) (R. Tarjan, SIAM J. Comput. 1 (1972) 146-160).
+/// The strongly connected component of every node: numbers from 0, the same for two nodes exactly
+/// if each reaches the other; an edge between two components runs from the higher number to the
+/// lower. O(M + E) (R. Tarjan, SIAM J. Comput. 1 (1972) 146-160).
 std::vector<std::int64_t> strong_components(const Digraph& graph);
 
 /// Edges with |weight| > tau, and of those the ones that close no cycle with stronger ones: edges
@@ -90,11 +90,12 @@ std::vector<double> pagerank(const Digraph& graph, double restart, Run& run);
 
 /// Pairs (m, n, w) with n reachable from m in 1..hops directed steps, n != m, and w the largest
 /// product of |weights| over such paths (weights above 1 count as 1; not below the smallest normal
-/// number). Sorted by (from, to). O(M hops E) at worst. Error(invalid_argument) if hops < 1; Error(cancelled).
+/// number). Sorted by (from, to). O(M hops E) at worst. Error(invalid_argument) if hops < 1;
+/// Error(cancelled).
 std::vector<Edge> k_hop_strengths(const Digraph& graph, std::int64_t hops, Run& run);
 
-/// Smallest sum of -ln |weight| over all directed paths, M x M: +inf where there is no path, 0 on the
-/// diagonal; negative where a product of weights is above 1. O(M (M + E) log M), parallel.
+/// Smallest sum of -ln |weight| over all directed paths, M x M: +inf where there is no path, 0 on
+/// the diagonal; negative where a product of weights is above 1. O(M (M + E) log M), parallel.
 /// Error(invalid_argument) for a weight above 1 on a cycle, which would be gone round for ever;
 /// Error(cancelled).
 Matrix best_path_lengths(const Digraph& graph, Run& run);

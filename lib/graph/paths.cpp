@@ -36,9 +36,9 @@ std::vector<std::vector<Edge>> undirected_arcs(const Digraph& graph,
   return arcs;
 }
 
-// Dijkstra's algorithm. length[] holds infinity everywhere and 0 at the source. An edge that goes to
-// an earlier stage may have a negative cost, and none goes to a later one: stage by stage, no node
-// is left too soon.
+// Dijkstra's algorithm. length[] holds infinity everywhere and 0 at the source. An edge that goes
+// to an earlier stage may have a negative cost, and none goes to a later one: stage by stage, no
+// node is left too soon.
 template <class Out, class Stage, class Cost>
 void shortest_from(std::int64_t source, Out out, Stage stage, Cost cost, double* length) {
   using Entry = std::tuple<std::int64_t, double, std::int64_t>; // minus the stage, length, node

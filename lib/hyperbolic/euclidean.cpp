@@ -61,8 +61,10 @@ EmbedEpoch EuclideanDescent::operator()(const Matrix& points, Matrix* gradient, 
       work(first, std::min(first + panel, x.n_cols) - 1);
     }
   };
-  arma::mat distance(x.n_cols, x.n_cols, arma::fill::none), energy(arma::size(distance), arma::fill::none);
-  arma::vec mass(x.n_cols, arma::fill::zeros), anchor(mass); // anchor: 1, or 0 for a node that is none
+  arma::mat distance(x.n_cols, x.n_cols, arma::fill::none),
+      energy(arma::size(distance), arma::fill::none);
+  arma::vec mass(x.n_cols, arma::fill::zeros),
+      anchor(mass); // anchor: 1, or 0 for a node that is none
   double attraction = 0;
   by_panels([&](arma::uword first, arma::uword last) {
     arma::mat d = -2 * x.t() * x.cols(first, last);

@@ -165,15 +165,15 @@ struct Embedding {
 /// history is one epoch of loss 0. M = 1, parts that are not connected and cycles are fine. The
 /// soft objective starts from classical scaling of the graph's distances, the others from N(0,
 /// 0.1^2) around the origin; full-batch steps of at most length 2. Where radii are ranked, they
-/// follow the order of the graph at the end, along every edge that lies on no cycle, however deep it
-/// is and whatever its weights (the last epoch of the history is before that). Same seed, same bits, for any
-/// number of threads; renumbering the nodes renumbers the result (up to a permutation of nodes that
-/// the graph does not tell apart).
-/// Error(invalid_argument) for an option out of range, a graph without nodes, or a temperature so
-/// low that exp(-2 max_radius / temperature) underflows; Error(out_of_memory), naming the need,
-/// before anything is allocated if it is above the machine's memory. Memory: embed_dag_memory().
-/// O(epochs M^2 d), parallel; with drawn negatives O(epochs M (positives + negatives) d), from
-/// landmarks. docs/method.md, section 3; paper, eq_OptH.
+/// follow the order of the graph at the end, along every edge that lies on no cycle, however deep
+/// it is and whatever its weights (the last epoch of the history is before that). Same seed, same
+/// bits, for any number of threads; renumbering the nodes renumbers the result (up to a permutation
+/// of nodes that the graph does not tell apart). Error(invalid_argument) for an option out of
+/// range, a graph without nodes, or a temperature so low that exp(-2 max_radius / temperature)
+/// underflows; Error(out_of_memory), naming the need, before anything is allocated if it is above
+/// the machine's memory. Memory: embed_dag_memory(). O(epochs M^2 d), parallel; with drawn
+/// negatives O(epochs M (positives + negatives) d), from landmarks. docs/method.md, section 3;
+/// paper, eq_OptH.
 Embedding embed_dag(const Digraph& graph, const EmbedOptions& options, Run& run);
 
 /// The largest working set of embed_dag() on a graph of M nodes that all have edges, in bytes:

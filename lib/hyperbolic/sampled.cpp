@@ -217,8 +217,8 @@ double SampledObjective::block_terms(const Matrix& points, const Sample& sample,
       for (const std::int64_t s : sample.drawn[at(n)])
         not_counted += far[at(s)] * std::log1p(x[s] + std::sqrt(x[s] * (x[s] + 2)));
     std::ranges::fill(energies, 0.0);
-    const double pulled = simd::contrastive_column(x, pull_.column(m), far.data(), energies.data(), beta,
-                                             min_sinh, size)
+    const double pulled = simd::contrastive_column(x, pull_.column(m), far.data(), energies.data(),
+                                                   beta, min_sinh, size)
                               .pulled -
                           not_counted;
     const auto leave_out = [&](std::int64_t n) {

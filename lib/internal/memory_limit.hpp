@@ -1,5 +1,5 @@
-// How much memory this process may have: less than the machine's in a container, a batch job, or under
-// ulimit.
+// How much memory this process may have: less than the machine's in a container, a batch job, or
+// under ulimit.
 #pragma once
 #include <algorithm>
 #include <fstream>
@@ -19,10 +19,10 @@ inline double number_in(const std::string& file) {
   return in >> value ? value : std::numeric_limits<double>::infinity();
 }
 
-/// The least memory limit of the control groups that the file `groups` (/proc/self/cgroup) lists and of
-/// those above them, mounted at `mount`; infinity without one. Both versions: a line is
-/// "0::/path" (2) or "9:cpu,memory:/path" (1). In a container the path may be one that only the host
-/// sees: the mount itself is looked at too.
+/// The least memory limit of the control groups that the file `groups` (/proc/self/cgroup) lists
+/// and of those above them, mounted at `mount`; infinity without one. Both versions: a line is
+/// "0::/path" (2) or "9:cpu,memory:/path" (1). In a container the path may be one that only the
+/// host sees: the mount itself is looked at too.
 inline double control_group_limit(const std::string& groups, const std::string& mount) {
   double limit = std::numeric_limits<double>::infinity();
   std::ifstream in(groups);

@@ -31,8 +31,8 @@ struct Shrinking {
 ///   m <- beta1 m + (1 - beta1) g,  v <- beta2 v + (1 - beta2) g^2,
 ///   d = sqrt(v / (1 - beta2^t)) + epsilon,
 ///   p <- soft(p (1 - rate decay) - rate m / (1 - beta1^t) / d,  rate l1 / d),
-/// where soft(x, s) = sign(x) max(|x| - s, 0) is the proximal operator of s|x|. The same bits for any
-/// number of threads and on all CPUs.
+/// where soft(x, s) = sign(x) max(|x| - s, 0) is the proximal operator of s|x|. The same bits for
+/// any number of threads and on all CPUs.
 template <class T>
 class Adam {
 public:
@@ -46,8 +46,8 @@ public:
             const Shrinking& shrinking = {});
 
   /// The same in pieces that are shrunk differently, on any threads: begin() counts the step, and
-  /// move() takes the parameters first .. first + parameters.size() - 1; each once. Errors as above, and
-  /// Error(bad_state) before the first begin().
+  /// move() takes the parameters first .. first + parameters.size() - 1; each once. Errors as
+  /// above, and Error(bad_state) before the first begin().
   void begin(double rate);
   void move(std::int64_t first, std::span<T> parameters, std::span<const T> gradient,
             const Shrinking& shrinking = {});
@@ -105,8 +105,8 @@ private:
 
 /// Shorten a gradient to the length `largest` if it is longer, keeping its direction; its length
 /// before. If that is not finite the gradient is left as it is. Squares are summed in double and in
-/// a fixed order: a length above 1e154 counts as infinite. Error(invalid_argument) unless largest is
-/// positive.
+/// a fixed order: a length above 1e154 counts as infinite. Error(invalid_argument) unless largest
+/// is positive.
 template <class T>
 double clip_norm(std::span<T> gradient, double largest, Run& run);
 
@@ -122,7 +122,8 @@ class CosineSchedule {
 public:
   /// Error(invalid_argument) unless 0 <= warm_up < steps and last is in [0, 1].
   CosineSchedule(std::int64_t steps, double last, std::int64_t warm_up = 0);
-  /// In this step, counted from 0; beyond the end as at the end. Error(invalid_argument) if negative.
+  /// In this step, counted from 0; beyond the end as at the end. Error(invalid_argument) if
+  /// negative.
   double operator()(std::int64_t step) const;
 
 private:

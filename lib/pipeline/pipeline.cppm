@@ -57,10 +57,10 @@ struct FitCheckpoint {
   Checkpoint dag, embedding;
 };
 
-/// Steps I to III on a table of observations x features, with what is known before, as learn_dag() and
-/// embed_dag() take it and with their errors. All options are checked before the work begins; seed and
-/// threads are those of `run`, here and below, and not of options.run. checkpoint: null, or where the
-/// fit goes on and what it keeps up to date, see learn_dag() and embed_dag().
+/// Steps I to III on a table of observations x features, with what is known before, as learn_dag()
+/// and embed_dag() take it and with their errors. All options are checked before the work begins;
+/// seed and threads are those of `run`, here and below, and not of options.run. checkpoint: null,
+/// or where the fit goes on and what it keeps up to date, see learn_dag() and embed_dag().
 Fit fit(const MatrixView& x, const Options& options, Run& run, const Prior& prior = {},
         FitCheckpoint* checkpoint = nullptr);
 

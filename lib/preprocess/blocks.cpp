@@ -40,7 +40,8 @@ template <class View>
 CellSums sums_of(const View& cells) {
   check_view(cells, "cells");
   CellSums sums{std::vector<double>(at(cells.rows)), std::vector<std::int64_t>(at(cells.rows))};
-  for_entries(cells, [&](std::int64_t i, std::int64_t, double value) { add_count(sums, i, value); });
+  for_entries(cells,
+              [&](std::int64_t i, std::int64_t, double value) { add_count(sums, i, value); });
   return sums;
 }
 

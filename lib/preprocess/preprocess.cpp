@@ -198,7 +198,8 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
   for_kept([&](std::int64_t cell, std::int64_t feature, double value) {
     result.x(cell, feature) = value;
   });
-  check_finite(result.x, "the table of kept cells x kept features"); // near the end of the range rounding leads out of it
+  check_finite(result.x, "the table of kept cells x kept features"); // near the end of the range
+                                                                     // rounding leads out of it
   result.cells = cells.numbers;
   result.features = features.numbers;
   run.report({.stage = "preprocess", .step = steps, .total = steps});

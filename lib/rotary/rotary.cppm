@@ -25,8 +25,8 @@ Matrix rotate(const MatrixView& v, const MatrixView& angles);
 /// R(phi)' v: the inverse, which is also the gradient of rotate() with respect to v. Shapes and
 /// errors as rotate().
 Matrix rotate_back(const MatrixView& v, const MatrixView& angles);
-/// The gradient of sum(d_rotated * rotate(v, angles)) with respect to the angles: L x D/2; that of v
-/// is rotate_back(d_rotated, angles). d_rotated has the shape of v; errors as rotate(). O(L D).
+/// The gradient of sum(d_rotated * rotate(v, angles)) with respect to the angles: L x D/2; that of
+/// v is rotate_back(d_rotated, angles). d_rotated has the shape of v; errors as rotate(). O(L D).
 Matrix rotate_angle_gradient(const MatrixView& v, const MatrixView& angles,
                              const MatrixView& d_rotated);
 

@@ -35,7 +35,8 @@ HWY_INLINE void map(const T* x, T* out, std::int64_t n, F f) {
 
 struct Tanh {
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const { // undefined for NaN, which goes into the result as it is
+  HWY_INLINE V operator()(D d,
+                          V x) const { // undefined for NaN, which goes into the result as it is
     const auto nan = hn::IsNaN(x);
     return hn::IfThenElse(nan, x, hn::Tanh(d, hn::IfThenZeroElse(nan, x)));
   }

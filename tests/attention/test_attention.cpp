@@ -843,7 +843,8 @@ BOOST_AUTO_TEST_CASE(bad_gradient_requests_are_named) {
   plain.q_angles = plain.k_angles = {};
   BOOST_TEST(has(refusal(plain, sums, {.q = x.data(), .q_angles = x.data()}), {"no angles"}));
   const std::vector<double> wrong(3, -1e6);
-  BOOST_TEST(has(refusal(p, wrong.data(), {.v = x.data()}), {"query 0 (counted from 0)", "log_sum_exp"}));
+  BOOST_TEST(
+      has(refusal(p, wrong.data(), {.v = x.data()}), {"query 0 (counted from 0)", "log_sum_exp"}));
   const std::vector<double> none(3, nan_value);
   BOOST_TEST(has(refusal(p, none.data(), {.v = x.data()}), {"log_sum_exp has", "not finite"}));
 }

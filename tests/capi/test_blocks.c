@@ -1,5 +1,5 @@
-/* Counts in blocks of cells: the pieces together give what cape_preprocess() gives, to the bit, however
- * the blocks are cut and stored. */
+/* Counts in blocks of cells: the pieces together give what cape_preprocess() gives, to the bit,
+ * however the blocks are cut and stored. */
 #include "check.h"
 
 enum { CELLS = 40, FEATURES = 12, KEPT = 5 };
@@ -154,7 +154,8 @@ static void errors_are_named(void) {
   CHECK_NULL(cape_transform_by_row(NULL, 2, FEATURES, &block, NULL, 0, NULL), "out");
   CHECK_NULL(cape_transform_by_row(out, 2, FEATURES, NULL, NULL, 0, NULL), "cells");
   CHECK_ERROR(cape_transform_by_row(out, 2, 3, &block, NULL, 0, NULL), CAPE_DIM_MISMATCH, "out");
-  CHECK_ERROR(cape_transform_by_row(out, 2, 2, &block, NULL, 0, index), CAPE_INVALID_ARGUMENT, "99");
+  CHECK_ERROR(cape_transform_by_row(out, 2, 2, &block, NULL, 0, index), CAPE_INVALID_ARGUMENT,
+              "99");
   CHECK_NULL(cape_largest_variances(NULL, 1, counts, 2), "out");
   CHECK_NULL(cape_largest_variances(index, 1, NULL, 2), "variance");
   CHECK_ERROR(cape_largest_variances(index, 3, counts, 2), CAPE_INVALID_ARGUMENT, "n is 3");

@@ -44,7 +44,8 @@ static void embedding_goes_on(cape_options* o) {
   CHECK_OK(cape_embedding_describe(&info, embedding));
   CHECK(info.n_epochs == 10 && !info.stopped_early);
   cape_embedding_free(embedding);
-  CHECK_ERROR(cape_embedding_fit_from(&embedding, other, loaded, o), CAPE_INVALID_ARGUMENT, "another graph");
+  CHECK_ERROR(cape_embedding_fit_from(&embedding, other, loaded, o), CAPE_INVALID_ARGUMENT,
+              "another graph");
   CHECK(embedding == NULL);
 
   /* Ended by a plateau. */
@@ -121,7 +122,8 @@ static void saved_by_the_callback(const cape_matrix_view* view, const cape_prior
   cape_options_free(o);
 }
 
-/* A table that is read in parts: the source gives up again and again, and once a call is cancelled. */
+/* A table that is read in parts: the source gives up again and again, and once a call is cancelled.
+ */
 struct source {
   const double* x;
   int64_t calls, last;
@@ -210,7 +212,8 @@ int main(void) {
   saved_by_the_callback(&view, prior);
   rows_go_on(x, &view, prior);
   x[3] += 1; /* another table */
-  CHECK_ERROR(cape_dag_learn_from(&dag, &view, prior, checkpoint, o), CAPE_INVALID_ARGUMENT, "checkpoint");
+  CHECK_ERROR(cape_dag_learn_from(&dag, &view, prior, checkpoint, o), CAPE_INVALID_ARGUMENT,
+              "checkpoint");
   cape_checkpoint* other = (cape_checkpoint*)&bytes;
   CHECK_ERROR(cape_checkpoint_load(&other, saved, bytes - 8), CAPE_BAD_FORMAT, "not all");
   CHECK(other == NULL);
@@ -223,7 +226,8 @@ int main(void) {
   CHECK_NULL(cape_checkpoint_save(NULL, bytes, checkpoint), "out");
   CHECK_NULL(cape_checkpoint_save(saved, bytes, NULL), "checkpoint");
   CHECK_NULL(cape_checkpoint_size(&bytes, NULL, checkpoint), "epochs_out");
-  CHECK_ERROR(cape_fit_from(&result, &view, NULL, checkpoint, o), CAPE_INVALID_ARGUMENT, "checkpoint");
+  CHECK_ERROR(cape_fit_from(&result, &view, NULL, checkpoint, o), CAPE_INVALID_ARGUMENT,
+              "checkpoint");
   CHECK(result == NULL);
 
   embedding_goes_on(o);

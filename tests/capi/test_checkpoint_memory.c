@@ -1,5 +1,6 @@
-/* Running out of memory leaves the checkpoint as it was: the same call goes on from there. Every larger
- * allocation of a fit fails once, by the malloc() below, which stands before that of the C library (glibc). */
+/* Running out of memory leaves the checkpoint as it was: the same call goes on from there. Every
+ * larger allocation of a fit fails once, by the malloc() below, which stands before that of the C
+ * library (glibc). */
 #include <errno.h>
 #include <limits.h>
 #include "check.h"
@@ -11,7 +12,8 @@ extern void* __libc_memalign(size_t, size_t);
 
 static long n_calls, failing; /* the call that fails; 0: none */
 static int fails(size_t n) {
-  if (failing == 0 || n < 512 || ++n_calls != failing) return 0; /* what is smaller is too much to try */
+  if (failing == 0 || n < 512 || ++n_calls != failing)
+    return 0; /* what is smaller is too much to try */
   errno = ENOMEM;
   return 1;
 }
@@ -19,7 +21,9 @@ static int fails(size_t n) {
 SEEN void* malloc(size_t n) { return fails(n) ? NULL : __libc_malloc(n); }
 SEEN void* calloc(size_t n, size_t size) { return fails(n * size) ? NULL : __libc_calloc(n, size); }
 SEEN void* realloc(void* p, size_t n) { return fails(n) ? NULL : __libc_realloc(p, n); }
-SEEN void* memalign(size_t alignment, size_t n) { return fails(n) ? NULL : __libc_memalign(alignment, n); }
+SEEN void* memalign(size_t alignment, size_t n) {
+  return fails(n) ? NULL : __libc_memalign(alignment, n);
+}
 SEEN void* aligned_alloc(size_t alignment, size_t n) { return memalign(alignment, n); }
 SEEN int posix_memalign(void** out, size_t alignment, size_t n) {
   *out = memalign(alignment, n);
@@ -78,7 +82,8 @@ int main(void) {
     cape_checkpoint_free(checkpoint);
   }
   CHECK(failed > 100 && refined > 5);
-  printf("%ld allocations; %d attempts failed, %d of them between Step I and Step II\n", total, failed, refined);
+  printf("%ld allocations; %d attempts failed, %d of them between Step I and Step II\n", total,
+         failed, refined);
   cape_prior_free(prior);
   cape_options_free(o);
   return n_failed != 0;

@@ -441,7 +441,8 @@ static void order_of_radii(void) {
       CHECK_OK(cape_embedding_warning(&text, embedding, 0));
       CHECK(text != NULL && strstr(text, "of 4 edges") != NULL);
     }
-    CHECK_ERROR(cape_embedding_warning(&text, embedding, info.n_warnings), CAPE_INVALID_ARGUMENT, "index");
+    CHECK_ERROR(cape_embedding_warning(&text, embedding, info.n_warnings), CAPE_INVALID_ARGUMENT,
+                "index");
     CHECK(text == NULL);
     cape_embedding_free(embedding);
     cape_dag_free(dag);

@@ -1,5 +1,6 @@
-/* Under a limit of address space, as batch queues set it: a status with a figure, never a wait without
- * end. Each call is made in a process of its own, which may have so much more than it has now. */
+/* Under a limit of address space, as batch queues set it: a status with a figure, never a wait
+ * without end. Each call is made in a process of its own, which may have so much more than it has
+ * now. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <sys/resource.h>

@@ -270,12 +270,15 @@ static void errors_are_named(void) {
   CHECK(result == NULL);
 
   CHECK_OK(cape_prior_row_weights(prior, weight, 1));
-  CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_DIM_MISMATCH, "weight has 1 values");
+  CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_DIM_MISMATCH,
+              "weight has 1 values");
   CHECK_OK(cape_prior_row_weights(prior, NULL, 0));
   CHECK_OK(cape_prior_start(prior, one, far, weight, 1));
-  CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_INVALID_ARGUMENT, "start has the number");
+  CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_INVALID_ARGUMENT,
+              "start has the number");
   CHECK_OK(cape_prior_require(prior, one, far, 1));
-  CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_INVALID_ARGUMENT, "required has the number");
+  CHECK_ERROR(cape_dag_learn_with(&dag, &view, prior, options), CAPE_INVALID_ARGUMENT,
+              "required has the number");
   cape_prior_free(prior);
 }
 

@@ -1,5 +1,5 @@
-/* dlclose() after calls with two threads: their threads, and the caller's that end later, go on. Usage:
- * test_capi_unload LIBCAPE */
+/* dlclose() after calls with two threads: their threads, and the caller's that end later, go on.
+ * Usage: test_capi_unload LIBCAPE */
 #include <cape/cape.h>
 #include <dlfcn.h>
 #include <math.h>

@@ -409,8 +409,8 @@ BOOST_AUTO_TEST_CASE(an_endless_loop_is_cancelled) {
   }
 }
 
-// A callback that takes longer than the interval is due again when that has passed since it returned:
-// it does not stand in for the work.
+// A callback that takes longer than the interval is due again when that has passed since it
+// returned: it does not stand in for the work.
 BOOST_AUTO_TEST_CASE(a_slow_callback_leaves_time_for_the_work) {
   int calls = 0;
   Run run(1, 1, [&](const Progress&) {
@@ -489,7 +489,8 @@ BOOST_AUTO_TEST_CASE(loops_leave_no_memory_behind) {
   loops(2000); // threads and their pools
   const std::int64_t before = resident();
   loops(60000);
-  BOOST_TEST(resident() - before < 500); // 2 MB; a scheduler's arena for every loop took 10 times that
+  BOOST_TEST(resident() - before <
+             500); // 2 MB; a scheduler's arena for every loop took 10 times that
   BOOST_TEST(sum == 62000 * 6);
 }
 

@@ -79,7 +79,8 @@ BOOST_AUTO_TEST_CASE(see_monotone_and_even_effects) {
   causes = cape::candidate_causes(x, 1, run);
   for (const int exponent : {1015, 600, -600, -1000}) { // squares leave the doubles
     Matrix scaled = x;
-    for (std::int64_t e = 0; e < x.size(); ++e) scaled.data()[e] = std::ldexp(x.data()[e], exponent);
+    for (std::int64_t e = 0; e < x.size(); ++e)
+      scaled.data()[e] = std::ldexp(x.data()[e], exponent);
     const auto of_scaled = cape::candidate_causes(scaled, 1, run);
     BOOST_TEST(std::equal(causes.data(), causes.data() + causes.size(), of_scaled.data()));
   }
@@ -196,15 +197,17 @@ BOOST_AUTO_TEST_CASE(give_a_graph_about_as_good_and_no_edge_outside) {
   graph.model = cape::GraphModel::erdos_renyi;
   const cape::Digraph truth = cape::simulate_dag(60, graph, 7);
   const Matrix x = cape::simulate_data(truth, 1500, {}, 7);
-  const auto auprc = [&](const Dag& dag) { return cape::compare_scores(to_matrix(dag.weights), truth).auprc; };
+  const auto auprc = [&](const Dag& dag) {
+    return cape::compare_scores(to_matrix(dag.weights), truth).auprc;
+  };
   const Dag full = learn(x, with_candidates(-1)), packed = learn(x, with_candidates(20));
   BOOST_TEST_MESSAGE("AUPRC of all pairs " << auprc(full) << ", of candidates " << auprc(packed));
   BOOST_TEST(auprc(packed) >= 0.95 * auprc(full));
   BOOST_TEST(cape::is_acyclic(packed.graph));
   BOOST_TEST(packed.converged);
   for (std::int64_t j = 0; j < 60; ++j)
-    BOOST_TEST(packed.weights.offsets[std::size_t(j) + 1] - packed.weights.offsets[std::size_t(j)] <=
-               20);
+    BOOST_TEST(
+        packed.weights.offsets[std::size_t(j) + 1] - packed.weights.offsets[std::size_t(j)] <= 20);
 }
 
 BOOST_AUTO_TEST_CASE(give_the_same_bits_for_any_number_of_threads) {

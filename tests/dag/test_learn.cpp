@@ -302,8 +302,8 @@ BOOST_AUTO_TEST_CASE(works_with_the_log_determinant) {
   }
 }
 
-// The last step of an epoch may leave the domain of the log-det form, after which the multipliers are
-// updated. What the fit ends with is in the domain, however large the steps.
+// The last step of an epoch may leave the domain of the log-det form, after which the multipliers
+// are updated. What the fit ends with is in the domain, however large the steps.
 BOOST_AUTO_TEST_CASE(the_log_determinant_stays_in_its_domain_when_the_multipliers_change) {
   for (const Sem sem : {Sem::mlp, Sem::linear})
     for (const double rate : {0.5, 1.0, 2.0})
@@ -524,7 +524,8 @@ BOOST_AUTO_TEST_CASE(takes_tables_of_any_layout) {
   BOOST_TEST((dag.weights == learn(x, plain(3)).weights));
 }
 
-// Powers of two change no bit of a standardized fit; what is collinear does not depend on the scale.
+// Powers of two change no bit of a standardized fit; what is collinear does not depend on the
+// scale.
 BOOST_AUTO_TEST_CASE(of_large_values_is_finite_or_an_error) {
   Matrix x = simulated(100, 4, 17);
   for (std::int64_t r = 0; r < 100; ++r) x(r, 3) = -2 * x(r, 1);
@@ -534,7 +535,8 @@ BOOST_AUTO_TEST_CASE(of_large_values_is_finite_or_an_error) {
   BOOST_TEST((unscaled.collinear == std::vector<Edge>{{1, 3, -1}}));
   for (const int exponent : {600, 980, -500, -900}) {
     Matrix scaled = x;
-    for (std::int64_t e = 0; e < x.size(); ++e) scaled.data()[e] = std::ldexp(x.data()[e], exponent);
+    for (std::int64_t e = 0; e < x.size(); ++e)
+      scaled.data()[e] = std::ldexp(x.data()[e], exponent);
     o.standardize = true;
     const Dag dag = learn(scaled, o);
     check_sound(dag, 4);
@@ -547,7 +549,8 @@ BOOST_AUTO_TEST_CASE(of_large_values_is_finite_or_an_error) {
       BOOST_TEST((learn(scaled, o).collinear == unscaled.collinear));
   }
   x(5, 2) = -1e305;
-  BOOST_TEST(fails_with(Status::invalid_argument, "beyond 1e+300; the first is -1e+305 at row 5, column 2",
+  BOOST_TEST(fails_with(Status::invalid_argument,
+                        "beyond 1e+300; the first is -1e+305 at row 5, column 2",
                         [&] { learn(x, o); }));
 }
 

@@ -93,7 +93,8 @@ BOOST_AUTO_TEST_CASE(a_chain_stays_one) {
         BOOST_TEST_CONTEXT("seed " << seed << ", " << fraction << (by_others ? " by others" : "")) {
           BOOST_TEST(dag.refined);
           BOOST_TEST(cape::compare_graphs(dag.graph, truth).shd == 0);
-          // Both effects are 1 (lambda takes some of them), and nothing goes from the first to the last.
+          // Both effects are 1 (lambda takes some of them), and nothing goes from the first to the
+          // last.
           BOOST_TEST(std::fabs(dag.weights(0, 1) - 1) < 0.15 + 0.2 * fraction);
           BOOST_TEST(std::fabs(dag.weights(1, 2) - 1) < 0.15 + 0.2 * fraction);
           BOOST_TEST(std::fabs(dag.weights(0, 2)) < 0.12 + 0.2 * fraction);
@@ -102,8 +103,9 @@ BOOST_AUTO_TEST_CASE(a_chain_stays_one) {
   }
 }
 
-// Against the fit of the complete table: half of its edges may be lost to half of the values. With up
-// to a fifth missing hardly any may be won; at half, one for three nodes (means for gaps win one a node).
+// Against the fit of the complete table: half of its edges may be lost to half of the values. With
+// up to a fifth missing hardly any may be won; at half, one for three nodes (means for gaps win one
+// a node).
 BOOST_AUTO_TEST_CASE(linear_graphs_gain_few_edges) {
   cape::GraphOptions two;
   two.edges_per_node = 2;
@@ -120,10 +122,10 @@ BOOST_AUTO_TEST_CASE(linear_graphs_gain_few_edges) {
                                 masked(Sem::linear));
           const cape::GraphMetrics found = cape::compare_graphs(dag.graph, truth);
           BOOST_TEST_MESSAGE(nodes << " nodes, seed " << seed << ", " << fraction
-                                   << (by_others ? " by others" : "") << ": complete " << best.missing
-                                   << " missing " << best.extra << " extra " << best.reversed
-                                   << " reversed; now " << found.missing << " " << found.extra << " "
-                                   << found.reversed);
+                                   << (by_others ? " by others" : "") << ": complete "
+                                   << best.missing << " missing " << best.extra << " extra "
+                                   << best.reversed << " reversed; now " << found.missing << " "
+                                   << found.extra << " " << found.reversed);
           BOOST_TEST_CONTEXT(nodes << " nodes, seed " << seed << ", " << fraction
                                    << (by_others ? " by others" : "")) {
             const std::int64_t nodes_per_wrong = fraction < 0.3 ? 10 : fraction < 0.5 ? 5 : 3;
@@ -172,7 +174,8 @@ BOOST_AUTO_TEST_CASE(batches_scales_and_units_stay) {
   const Dag dag = cape::learn_dag(x, options, run, {{}, design});
   BOOST_TEST(cape::compare_graphs(dag.graph, truth).shd == 0);
   options.standardize = true;
-  const Dag scaled = learn(at_random(data_of(truth, 1000, cape::Mechanism::linear, 4), 0.3, 5), options);
+  const Dag scaled =
+      learn(at_random(data_of(truth, 1000, cape::Mechanism::linear, 4), 0.3, 5), options);
   BOOST_TEST(scaled.scale[3] / complete.scale[3] > 0);
   BOOST_TEST(cape::compare_graphs(scaled.graph, truth).missing == 0);
 }
@@ -186,11 +189,13 @@ BOOST_AUTO_TEST_CASE(threads_and_the_order_of_columns_change_nothing) {
     DagOptions options = masked(sem);
     options.epochs = 30;
     options.refine_epochs = 20;
-    const Dag one = learn(x, options, 1), two = learn(x, options, 2), other = learn(turned, options, 2);
+    const Dag one = learn(x, options, 1), two = learn(x, options, 2),
+              other = learn(turned, options, 2);
     BOOST_TEST((one.weights == two.weights));
     BOOST_TEST((one.statistic == two.statistic));
     for (std::int64_t j = 0; j < 5; ++j)
-      for (std::int64_t i = 0; i < 5; ++i) BOOST_TEST(one.weights(i, j) == other.weights(4 - i, 4 - j));
+      for (std::int64_t i = 0; i < 5; ++i)
+        BOOST_TEST(one.weights(i, j) == other.weights(4 - i, 4 - j));
   }
 }
 
@@ -210,7 +215,8 @@ BOOST_AUTO_TEST_CASE(sparse_columns_and_rows_are_of_no_account) {
 
   Matrix longer(400, 4);
   for (std::int64_t j = 0; j < 4; ++j)
-    for (std::int64_t i = 0; i < 400; ++i) longer(i, j) = i % 4 == 3 ? not_a_number : x(i - i / 4, j);
+    for (std::int64_t i = 0; i < 400; ++i)
+      longer(i, j) = i % 4 == 3 ? not_a_number : x(i - i / 4, j);
   BOOST_TEST((learn(longer, masked(Sem::linear)).weights == complete.weights));
 }
 
@@ -287,7 +293,8 @@ BOOST_AUTO_TEST_CASE(the_level_of_a_batch_changes_nothing) {
       BOOST_TEST(std::fabs(before.weights(i, j) - after.weights(i, j)) < 1e-6);
 }
 
-// A predictor of two values makes predictions equal; what is drawn has the residuals of all of them.
+// A predictor of two values makes predictions equal; what is drawn has the residuals of all of
+// them.
 BOOST_AUTO_TEST_CASE(equal_predictions_draw_without_bias) {
   Rng rng(19);
   Matrix x(2000, 2);

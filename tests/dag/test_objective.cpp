@@ -412,7 +412,8 @@ BOOST_AUTO_TEST_CASE(of_the_literal_form_decodes_to_f_of_x) {
 
 BOOST_AUTO_TEST_CASE(is_finite_or_refused) {
   Matrix x(20, 3);
-  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = std::sin(static_cast<double>(e)) * 1e200;
+  for (std::int64_t e = 0; e < x.size(); ++e)
+    x.data()[e] = std::sin(static_cast<double>(e)) * 1e200;
   for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper}) {
     DagOptions o;
     o.sem = sem;

@@ -1,4 +1,5 @@
-// Recovery of simulated graphs by plain model G, without refinement: the bars of the method, on seeds that nothing was chosen on. N = 5000, raw data, tau = 0.2.
+// Recovery of simulated graphs by plain model G, without refinement: the bars of the method, on
+// seeds that nothing was chosen on. N = 5000, raw data, tau = 0.2.
 #define BOOST_TEST_MODULE recovery
 #include <boost/test/unit_test.hpp>
 #include <cmath>

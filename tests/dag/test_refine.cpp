@@ -501,7 +501,8 @@ BOOST_AUTO_TEST_CASE(the_scale_of_the_data_does_not_matter) {
   for (std::int64_t j = 0; j < 5; ++j)
     for (std::int64_t i = 0; i < x.rows(); ++i) x(i, j) = 1e6 * x(i, j) - 1e5;
   Run run(1);
-  BOOST_TEST((pairs(cape::refine(x, random_weights(5, 1), false, {}, run).edges.kept) == true_edges));
+  BOOST_TEST(
+      (pairs(cape::refine(x, random_weights(5, 1), false, {}, run).edges.kept) == true_edges));
 }
 
 // t has no units, up to where a variance leaves the doubles.
@@ -517,17 +518,20 @@ BOOST_AUTO_TEST_CASE(no_scale_makes_squares_of_errors_overflow_or_vanish) {
     BOOST_TEST(!plain.edges.kept.empty());
     for (const int exponent : {480, 300, -300, -480}) {
       Matrix scaled = x;
-      for (std::int64_t e = 0; e < x.size(); ++e) scaled.data()[e] = std::ldexp(x.data()[e], exponent);
+      for (std::int64_t e = 0; e < x.size(); ++e)
+        scaled.data()[e] = std::ldexp(x.data()[e], exponent);
       const TestedGraph r = cape::refine(scaled, random_weights(5, 1), true, options, run);
       BOOST_TEST(!r.edges.kept.empty());
       if (sem == cape::Sem::mlp) continue; // whose seeds are the contents of columns
       BOOST_TEST_REQUIRE((pairs(r.edges.kept) == pairs(plain.edges.kept)));
       for (std::size_t e = 0; e < r.edges.kept.size(); ++e) // but for the order of sums
-        BOOST_TEST(r.edges.kept[e].weight == plain.edges.kept[e].weight, boost::test_tools::tolerance(1e-6));
+        BOOST_TEST(r.edges.kept[e].weight == plain.edges.kept[e].weight,
+                   boost::test_tools::tolerance(1e-6));
     }
     Matrix beyond = x;
     for (std::int64_t e = 0; e < x.size(); ++e) beyond.data()[e] = std::ldexp(x.data()[e], 520);
-    BOOST_CHECK_EXCEPTION(cape::refine(beyond, random_weights(5, 1), true, options, run), cape::Error,
+    BOOST_CHECK_EXCEPTION(cape::refine(beyond, random_weights(5, 1), true, options, run),
+                          cape::Error,
                           names(Status::invalid_argument, "must be positive and below 1e150"));
   }
 }

@@ -87,7 +87,8 @@ inline bool succeeded(cape_status status, const char* call) {
   const bool says = cape_last_error()[0] != '\0';
   if (std::strcmp(cape_status_name(status), "unknown") == 0) fail(call, "an unknown status");
   if (status == CAPE_INTERNAL) fail(call, "internal");
-  if (says != (status != CAPE_OK)) fail(call, "an error without a text, or a text without an error");
+  if (says != (status != CAPE_OK))
+    fail(call, "an error without a text, or a text without an error");
   return status == CAPE_OK;
 }
 #define CALL(f, ...) ::fuzz::succeeded(f(__VA_ARGS__), #f)

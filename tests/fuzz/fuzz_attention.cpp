@@ -1,5 +1,5 @@
-// Attention against a plain loop in long double, its backward pass, scores, and linear attention, in double and
-// in float, with strides, angles, bias, padding and empty sides.
+// Attention against a plain loop in long double, its backward pass, scores, and linear attention,
+// in double and in float, with strides, angles, bias, padding and empty sides.
 #include "fuzz.hpp"
 
 using fuzz::Input;
@@ -37,8 +37,10 @@ struct Call {
 
   explicit Call(Input& in) {
     const bool large = in.one_in(12);
-    const std::int64_t batch = in.in(0, 2), heads = in.in(1, 3), q_length = large ? in.in(30, 90) : in.in(0, 9),
-                       k_length = large ? in.in(30, 90) : in.in(0, 9), d = large ? in.in(10, 70) : in.in(1, 9);
+    const std::int64_t batch = in.in(0, 2), heads = in.in(1, 3),
+                       q_length = large ? in.in(30, 90) : in.in(0, 9),
+                       k_length = large ? in.in(30, 90) : in.in(0, 9),
+                       d = large ? in.in(10, 70) : in.in(1, 9);
     const std::int64_t width = heads * d;
     shape = CAPE_ATTENTION_SHAPE(batch, heads, q_length, k_length, d);
     shape.q_stride = width + in.in(0, 2);
@@ -87,15 +89,17 @@ struct Call {
   const std::uint8_t* padding() const { return mask.empty() ? nullptr : mask.data(); }
 
   // x of row i and head h, turned.
-  std::vector<long double> row(const std::vector<T>& x, std::int64_t stride, const T* angles, std::int64_t length,
-                               std::int64_t i, std::int64_t h) const {
+  std::vector<long double> row(const std::vector<T>& x, std::int64_t stride, const T* angles,
+                               std::int64_t length, std::int64_t i, std::int64_t h) const {
     const std::int64_t d = shape.head_dim;
     std::vector<long double> out(static_cast<std::size_t>(d));
     for (std::int64_t c = 0; c < d; ++c)
       out[static_cast<std::size_t>(c)] = x[static_cast<std::size_t>(i * stride + h * d + c)];
     for (std::int64_t c = 0; angles != nullptr && c < d / 2; ++c) {
-      const long double angle = angles[i % length * pairs + (shape.angle_heads == 1 ? 0 : h) * (d / 2) + c];
-      long double &a = out[static_cast<std::size_t>(2 * c)], &b = out[static_cast<std::size_t>(2 * c + 1)];
+      const long double angle =
+          angles[i % length * pairs + (shape.angle_heads == 1 ? 0 : h) * (d / 2) + c];
+      long double &a = out[static_cast<std::size_t>(2 * c)],
+                  &b = out[static_cast<std::size_t>(2 * c + 1)];
       const long double a0 = a, b0 = b;
       a = std::cos(angle) * a0 - std::sin(angle) * b0;
       b = std::sin(angle) * a0 + std::cos(angle) * b0;
@@ -108,8 +112,9 @@ struct Call {
 template <class T>
 void compare(const Call<T>& c, const std::vector<T>& out) {
   const cape_attention_shape& s = c.shape;
-  const long double scale = std::isnan(s.scale) ? 1 / std::sqrt(static_cast<long double>(s.head_dim))
-                                                : static_cast<long double>(static_cast<T>(s.scale));
+  const long double scale = std::isnan(s.scale)
+                                ? 1 / std::sqrt(static_cast<long double>(s.head_dim))
+                                : static_cast<long double>(static_cast<T>(s.scale));
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t h = 0; h < s.heads; ++h)
       for (std::int64_t i = 0; i < s.q_length; ++i) {
@@ -119,15 +124,18 @@ void compare(const Call<T>& c, const std::vector<T>& out) {
         for (std::int64_t j = 0; j < s.k_length; ++j) {
           long double& z = weight[static_cast<std::size_t>(j)];
           z = -std::numeric_limits<long double>::infinity();
-          if (!c.mask.empty() && c.mask[static_cast<std::size_t>(b * s.k_length + j)] == 0) continue;
+          if (!c.mask.empty() && c.mask[static_cast<std::size_t>(b * s.k_length + j)] == 0)
+            continue;
           const auto key = c.row(c.k, s.k_stride, c.turned_k(), s.k_length, b * s.k_length + j, h);
           z = 0;
           long double length = 0;
-          for (std::size_t e = 0; e < key.size(); ++e) z += query[e] * key[e], length += std::fabs(query[e] * key[e]);
+          for (std::size_t e = 0; e < key.size(); ++e)
+            z += query[e] * key[e], length += std::fabs(query[e] * key[e]);
           size = std::max(size, length * std::fabs(scale));
           z *= scale;
           if (!c.bias.empty())
-            z += c.bias[static_cast<std::size_t>(((s.bias_heads == 1 ? 0 : h) * s.q_length + i) * s.k_length + j)];
+            z += c.bias[static_cast<std::size_t>(
+                ((s.bias_heads == 1 ? 0 : h) * s.q_length + i) * s.k_length + j)];
           top = std::max(top, z);
         }
         for (long double& z : weight) sum += z = std::isinf(top) ? 0 : std::exp(z - top);
@@ -135,9 +143,13 @@ void compare(const Call<T>& c, const std::vector<T>& out) {
           long double right = 0;
           for (std::int64_t j = 0; j < s.k_length; ++j)
             if (const long double w = weight[static_cast<std::size_t>(j)]; w > 0)
-              right += w / sum * c.v[static_cast<std::size_t>((b * s.k_length + j) * s.v_stride + h * s.head_dim + e)];
-          const T given = out[static_cast<std::size_t>((b * s.q_length + i) * s.out_stride + h * s.head_dim + e)];
-          if (!(std::fabs(given - right) <= Functions<T>::tolerance * size * static_cast<long double>(s.head_dim)))
+              right += w / sum *
+                       c.v[static_cast<std::size_t>((b * s.k_length + j) * s.v_stride +
+                                                    h * s.head_dim + e)];
+          const T given = out[static_cast<std::size_t>((b * s.q_length + i) * s.out_stride +
+                                                       h * s.head_dim + e)];
+          if (!(std::fabs(given - right) <=
+                Functions<T>::tolerance * size * static_cast<long double>(s.head_dim)))
             fuzz::fail("cape_attention", "not the value of the plain loop");
         }
       }
@@ -148,7 +160,8 @@ void run(Input& in) {
   using F = Functions<T>;
   Call<T> c(in);
   const cape_attention_shape intact = c.shape;
-  const std::int64_t width = c.width(), out_size = c.reach(intact.batch * intact.q_length, intact.out_stride);
+  const std::int64_t width = c.width(),
+                     out_size = c.reach(intact.batch * intact.q_length, intact.out_stride);
   const T *q = c.q.data(), *k = c.k.data(), *q_angles = c.turned_q();
   switch (in.in(0, 60)) { // a wrong call
   case 0: q = nullptr; break;
@@ -171,35 +184,42 @@ void run(Input& in) {
   const auto zeros = [](std::size_t n) { return std::vector<T>(n); };
   const auto queries = static_cast<std::size_t>(intact.batch * intact.q_length * width),
              keys = static_cast<std::size_t>(intact.batch * intact.k_length * width);
-  std::vector<T> dq = zeros(queries), dk = zeros(keys), dv = zeros(keys), dq_angles = zeros(c.q_angles.size()),
-                 dk_angles = zeros(c.k_angles.size()), d_out(out.size());
+  std::vector<T> dq = zeros(queries), dk = zeros(keys), dv = zeros(keys),
+                 dq_angles = zeros(c.q_angles.size()), dk_angles = zeros(c.k_angles.size()),
+                 d_out(out.size());
   for (T& e : d_out) e = static_cast<T>(in.ordinary());
   const bool angles = q_angles != nullptr && c.turned_k() != nullptr && in.flip();
   const bool is_intact = std::memcmp(&intact, &c.shape, sizeof intact) == 0 && q == c.q.data();
-  if (CALL(F::forward, out.data(), lse.data(), &c.shape, q, k, c.v.data(), q_angles, c.turned_k(), c.padding(),
-           nullptr)) {
+  if (CALL(F::forward, out.data(), lse.data(), &c.shape, q, k, c.v.data(), q_angles, c.turned_k(),
+           c.padding(), nullptr)) {
     fuzz::finite(out, "cape_attention");
-    if (is_intact && !c.wild && std::fabs(std::isnan(intact.scale) ? 1 : intact.scale) < 100) compare(c, out);
-    if (CALL(F::backward, dq.data(), in.one_in(6) ? nullptr : dk.data(), dv.data(), angles ? dq_angles.data() : nullptr,
-             angles ? dk_angles.data() : nullptr, &c.shape, q, k, c.v.data(), q_angles, c.turned_k(), c.padding(),
-             out.data(), lse.data(), d_out.data(), nullptr))
-      for (const auto* x : {&dq, &dk, &dv, &dq_angles, &dk_angles}) fuzz::finite(*x, "cape_attention_backward");
+    if (is_intact && !c.wild && std::fabs(std::isnan(intact.scale) ? 1 : intact.scale) < 100)
+      compare(c, out);
+    if (CALL(F::backward, dq.data(), in.one_in(6) ? nullptr : dk.data(), dv.data(),
+             angles ? dq_angles.data() : nullptr, angles ? dk_angles.data() : nullptr, &c.shape, q,
+             k, c.v.data(), q_angles, c.turned_k(), c.padding(), out.data(), lse.data(),
+             d_out.data(), nullptr))
+      for (const auto* x : {&dq, &dk, &dv, &dq_angles, &dk_angles})
+        fuzz::finite(*x, "cape_attention_backward");
   }
   c.shape.bias = nullptr;
   const std::int64_t features = in.in(0, 12);
   const std::uint64_t draw = in.bits(1);
-  if (CALL(F::linear, out.data(), &c.shape, features, draw, q, k, c.v.data(), q_angles, c.turned_k(), c.padding(),
-           nullptr)) {
+  if (CALL(F::linear, out.data(), &c.shape, features, draw, q, k, c.v.data(), q_angles,
+           c.turned_k(), c.padding(), nullptr)) {
     fuzz::finite(out, "cape_linear_attention");
-    if (CALL(F::linear_backward, dq.data(), dk.data(), dv.data(), nullptr, nullptr, &c.shape, features, draw, q, k,
-             c.v.data(), q_angles, c.turned_k(), c.padding(), d_out.data(), nullptr))
+    if (CALL(F::linear_backward, dq.data(), dk.data(), dv.data(), nullptr, nullptr, &c.shape,
+             features, draw, q, k, c.v.data(), q_angles, c.turned_k(), c.padding(), d_out.data(),
+             nullptr))
       for (const auto* x : {&dq, &dk, &dv}) fuzz::finite(*x, "cape_linear_attention_backward");
   }
   if constexpr (std::is_same_v<T, double>) {
     std::vector<double> scores(lse.size() * static_cast<std::size_t>(intact.k_length));
-    if (CALL(cape_attention_scores, scores.data(), &c.shape, q, k, q_angles, c.turned_k(), c.padding(), nullptr))
+    if (CALL(cape_attention_scores, scores.data(), &c.shape, q, k, q_angles, c.turned_k(),
+             c.padding(), nullptr))
       for (const double e : scores)
-        if (!(e < std::numeric_limits<double>::infinity())) fuzz::fail("cape_attention_scores", "NaN or infinity");
+        if (!(e < std::numeric_limits<double>::infinity()))
+          fuzz::fail("cape_attention_scores", "NaN or infinity");
   }
 }
 

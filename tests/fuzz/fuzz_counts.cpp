@@ -1,5 +1,5 @@
-// The road from counts to a table, in parts: sums of cells, factors, transformation, scans and choices of features.
-// Blocks of any form, cut anywhere, give the same bits.
+// The road from counts to a table, in parts: sums of cells, factors, transformation, scans and
+// choices of features. Blocks of any form, cut anywhere, give the same bits.
 #include "matrix.hpp"
 
 using fuzz::Input;
@@ -13,7 +13,8 @@ using Places = std::vector<std::int64_t>;
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 bool same(const Numbers& a, const Numbers& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
 // Some cells in all forms that they have, and how they become values.
@@ -40,7 +41,8 @@ struct Cells {
     factors = in.numbers(n);
     if (in.flip())
       for (double& f : factors) f = std::fabs(f);
-    logarithm = in.one_in(16) ? static_cast<std::int32_t>(in.integer()) : static_cast<std::int32_t>(in.in(0, 2));
+    logarithm = in.one_in(16) ? static_cast<std::int32_t>(in.integer())
+                              : static_cast<std::int32_t>(in.in(0, 2));
     all = in.flip();
     for (std::int64_t j = 0; j < m; ++j)
       if (in.flip()) chosen.push_back(j);
@@ -66,7 +68,9 @@ struct Cells {
   cape_matrix_view cols(std::int64_t first, std::int64_t count) const {
     return {sizeof(cape_matrix_view), by_column.data() + first, count, m, n, CAPE_COL_MAJOR, 0};
   }
-  const double* factor(std::int64_t first = 0) const { return scaled ? factors.data() + first : nullptr; }
+  const double* factor(std::int64_t first = 0) const {
+    return scaled ? factors.data() + first : nullptr;
+  }
   const std::int64_t* features() const { return all ? nullptr : chosen.data(); }
   std::int64_t width() const { return all ? m : std::ssize(chosen); }
 };
@@ -79,8 +83,8 @@ struct SparseBlock {
   SparseBlock(const Cells& c, std::int64_t first, std::int64_t count) {
     const std::int64_t start = c.offsets[size(first)];
     for (std::int64_t i = 0; i <= count; ++i) offsets.push_back(c.offsets[size(first + i)] - start);
-    view = CAPE_SPARSE_VIEW(c.stored.data() + start, c.columns.data() + start, offsets.data(), count, c.m,
-                            CAPE_ROW_MAJOR);
+    view = CAPE_SPARSE_VIEW(c.stored.data() + start, c.columns.data() + start, offsets.data(),
+                            count, c.m, CAPE_ROW_MAJOR);
   }
 };
 
@@ -97,7 +101,8 @@ void sums(const Cells& c) {
     if (std::isnan(a[i]) && std::ranges::none_of(values, [](double v) { return std::isinf(v); }))
       fuzz::fail("cape_cell_sums", "a sum that is NaN, of numbers");
   }
-  if (!same(a, b) || !same(a, s) || detected != others) fuzz::fail("cape_cell_sums", "depends on the form");
+  if (!same(a, b) || !same(a, s) || detected != others)
+    fuzz::fail("cape_cell_sums", "depends on the form");
 }
 
 // What is finite becomes finite, or the call fails.
@@ -106,27 +111,32 @@ void transformed(const Cells& c) {
   const SparseBlock sparse(c, 0, c.n);
   Numbers a(size(c.n * c.width()), -7), b(a), s(a), stored(c.stored.size(), -7);
   const Numbers untouched = a;
-  const bool done = CALL(cape_transform_by_row, a.data(), c.n, c.width(), &rows, c.factor(), c.logarithm, c.features());
+  const bool done = CALL(cape_transform_by_row, a.data(), c.n, c.width(), &rows, c.factor(),
+                         c.logarithm, c.features());
   if (!done && !same(a, untouched)) fuzz::fail("cape_transform_by_row", "failed and wrote");
-  if (done != CALL(cape_transform_by_row, b.data(), c.n, c.width(), &cols, c.factor(), c.logarithm, c.features()) ||
-      done != CALL(cape_transform_by_row_sparse, s.data(), c.n, c.width(), &sparse.view, c.factor(), c.logarithm,
+  if (done != CALL(cape_transform_by_row, b.data(), c.n, c.width(), &cols, c.factor(), c.logarithm,
                    c.features()) ||
+      done != CALL(cape_transform_by_row_sparse, s.data(), c.n, c.width(), &sparse.view, c.factor(),
+                   c.logarithm, c.features()) ||
       !same(a, b) || !same(a, s))
     fuzz::fail("cape_transform_by_row", "depends on the form");
   for (std::int64_t i = 0; done && i < c.n; ++i)
     for (std::int64_t k = 0; k < c.width(); ++k) {
-      const double from = c.by_row[size(i * c.m + (c.all ? k : c.chosen[size(k)]))], to = a[size(i * c.width() + k)];
+      const double from = c.by_row[size(i * c.m + (c.all ? k : c.chosen[size(k)]))],
+                   to = a[size(i * c.width() + k)];
       if (std::isfinite(from) != std::isfinite(to) || std::isnan(from) != std::isnan(to))
         fuzz::fail("cape_transform_by_row", "a number that is not finite, with CAPE_OK");
     }
-  if (CALL(cape_transform_stored, stored.data(), std::ssize(stored), &sparse.view, c.factor(), c.logarithm))
+  if (CALL(cape_transform_stored, stored.data(), std::ssize(stored), &sparse.view, c.factor(),
+           c.logarithm))
     for (std::size_t e = 0; e < stored.size(); ++e)
       if (std::isfinite(stored[e]) != std::isfinite(c.stored[e]))
         fuzz::fail("cape_transform_stored", "a number that is not finite, with CAPE_OK");
 }
 
 // The summaries of the cells, which come in these blocks, each in a form of its own.
-Numbers scanned(const Cells& c, const Places& cuts, const std::vector<int>& forms, bool groups, bool& done) {
+Numbers scanned(const Cells& c, const Places& cuts, const std::vector<int>& forms, bool groups,
+                bool& done) {
   cape_scan* scan = nullptr;
   Numbers out(size(8 * c.width()), -7);
   done = CALL(cape_scan_new, &scan, c.m, c.features(), std::ssize(c.chosen));
@@ -134,8 +144,9 @@ Numbers scanned(const Cells& c, const Places& cuts, const std::vector<int>& form
     const std::int64_t first = cuts[b], count = cuts[b + 1] - first;
     const cape_matrix_view dense = forms[b] == 0 ? c.rows(first, count) : c.cols(first, count);
     const SparseBlock sparse(c, first, count);
-    done = forms[b] == 2 ? CALL(cape_scan_add_sparse, scan, &sparse.view, c.factor(first), c.logarithm)
-                         : CALL(cape_scan_add, scan, &dense, c.factor(first), c.logarithm);
+    done = forms[b] == 2
+               ? CALL(cape_scan_add_sparse, scan, &sparse.view, c.factor(first), c.logarithm)
+               : CALL(cape_scan_add, scan, &dense, c.factor(first), c.logarithm);
     if (groups) MUST(cape_scan_end_group, scan);
   }
   if (done) MUST(cape_scan_summary, out.data(), c.width(), 8, scan);
@@ -154,7 +165,8 @@ void check_summaries(Input& in, const Cells& c, const Numbers& out) {
     if (column(1)[f] > finite || column(4)[f] > finite || column(5)[f] > column(6)[f])
       fuzz::fail("cape_scan_summary", "counts or range");
     if (!(variance >= 0)) fuzz::fail("cape_scan_summary", "a variance that is none");
-    if (column(5)[f] == column(6)[f] && variance != 0) fuzz::fail("cape_scan_summary", "a constant varies");
+    if (column(5)[f] == column(6)[f] && variance != 0)
+      fuzz::fail("cape_scan_summary", "a constant varies");
   }
   Places best(size(in.in(0, w)));
   MUST(cape_largest_variances, best.data(), std::ssize(best), column(7).data(), w);
@@ -175,7 +187,8 @@ void scans(Input& in, const Cells& c) {
   bool whole = false, cut = false;
   const Numbers at_once = scanned(c, {0, c.n}, forms, false, whole);
   const Numbers in_parts = scanned(c, cuts, others, false, cut);
-  if (whole != cut || (whole && !same(at_once, in_parts))) fuzz::fail("cape_scan_add", "depends on the blocks");
+  if (whole != cut || (whole && !same(at_once, in_parts)))
+    fuzz::fail("cape_scan_add", "depends on the blocks");
   if (whole) check_summaries(in, c, at_once);
   const Numbers grouped = scanned(c, cuts, others, true, cut);
   if (cut) check_summaries(in, c, grouped);
@@ -188,9 +201,11 @@ void factors(Input& in, std::int64_t n) {
   if (!in.one_in(4))
     for (double& v : own) v = std::fabs(v);
   const double target = in.one_in(4) ? in.number() : 1e4;
-  FINITE(out, cape_cell_factors, out.data(), n, sizes.data(), in.flip() ? own.data() : nullptr, target);
+  FINITE(out, cape_cell_factors, out.data(), n, sizes.data(), in.flip() ? own.data() : nullptr,
+         target);
   Places chosen(128);
-  CALL(cape_largest_variances, chosen.data(), in.one_in(8) ? in.integer() : in.in(0, n), sizes.data(), n);
+  CALL(cape_largest_variances, chosen.data(), in.one_in(8) ? in.integer() : in.in(0, n),
+       sizes.data(), n);
 }
 
 // Views, sizes and numbers of features of any kind.
@@ -200,7 +215,8 @@ void wrong(Input& in, std::int64_t n, std::int64_t m) {
   const Numbers factor = in.numbers(16);
   const Places features = in.indices(m, m);
   Numbers out(1024, -7), sizes(128); // enough for rows and columns of any number below 100
-  const std::int64_t rows = in.one_in(8) ? in.integer() : n, width = in.one_in(8) ? in.integer() : m;
+  const std::int64_t rows = in.one_in(8) ? in.integer() : n,
+                     width = in.one_in(8) ? in.integer() : m;
   const auto logarithm = static_cast<std::int32_t>(in.in(-1, 3));
   const std::int64_t* chosen = in.flip() ? features.data() : nullptr;
   // A factor has as many numbers as the view has rows, whatever that says.

@@ -1,5 +1,5 @@
-// Small fits with what is known before and options of any kind, from memory and from a row source, and embeddings
-// of graphs that the caller brings.
+// Small fits with what is known before and options of any kind, from memory and from a row source,
+// and embeddings of graphs that the caller brings.
 #include "look.hpp"
 
 using fuzz::Input;
@@ -7,29 +7,76 @@ using fuzz::Input;
 namespace {
 
 cape_options* options_of(Input& in) {
-  static constexpr const char* settings[][2] = {
-      {"dag.sem", "linear"}, {"dag.sem", "paper"}, {"dag.sem", "literal"}, {"dag.constraint", "logdet"},
-      {"dag.refine", "always"}, {"dag.refine", "never"}, {"dag.standardize", "true"}, {"dag.missing", "mask"},
-      {"dag.precision", "double"}, {"dag.precision", "float"}, {"dag.lambda", "0"}, {"dag.lambda", "1e300"},
-      {"dag.l2", "1e300"}, {"dag.threshold", "0"}, {"dag.threshold", "1e308"}, {"dag.candidates", "1"},
-      {"dag.candidates", "1000000"}, {"dag.rank", "1"}, {"dag.rank", "1000000000"}, {"dag.batch_size", "1"},
-      {"dag.batch_size", "1000000000"}, {"dag.learning_rate", "1e300"}, {"dag.learning_rate", "1e-300"},
-      {"dag.rho_growth", "1e300"}, {"dag.rho_interval", "1"}, {"dag.rho_max", "1e308"}, {"dag.h_tolerance", "0"},
-      {"dag.refine_t", "0"}, {"dag.refine_t", "1e308"}, {"dag.refine_window", "1000000000"},
-      {"dag.refine_window", "0"}, {"embed.objective", "literal"}, {"embed.objective", "effect"},
-      {"embed.objective", "symmetric"}, {"embed.optimizer", "rsgd"}, {"embed.space", "euclidean"},
-      {"embed.hop_cost", "0"}, {"embed.hop_cost", "100"}, {"embed.soft_temperature", "0.01"},
-      {"embed.soft_temperature", "1000"}, {"embed.temperature", "0.01"}, {"embed.temperature", "100"},
-      {"embed.rank_weight", "1000"}, {"embed.rank_temperature", "0.0001"}, {"embed.level_weight", "1000"},
-      {"embed.level_spread", "10"}, {"embed.generality_weight", "1000"}, {"embed.restart", "0.999999"},
-      {"embed.restart", "0.01"}, {"embed.k_hop", "1000"}, {"embed.tolerance", "1"}, {"embed.learning_rate", "1e6"},
-      {"embed.negatives", "1"}, {"embed.negatives", "40"}, {"embed.positives", "1"}, {"embed.positives", "10000"},
-      {"embed.max_radius", "30"}, {"embed.max_radius", "1e-300"}, {"embed.start", "random"},
-      {"embed.start", "scaling"}, {"embed.burn_in", "10000000"}, {"rotary.scale", "1e308"},
-      {"rotary.scale", "5e-324"}, {"run.seed", "9007199254740992"}, {"run.threads", "2"}};
+  static constexpr const char* settings[][2] = {{"dag.sem", "linear"},
+                                                {"dag.sem", "paper"},
+                                                {"dag.sem", "literal"},
+                                                {"dag.constraint", "logdet"},
+                                                {"dag.refine", "always"},
+                                                {"dag.refine", "never"},
+                                                {"dag.standardize", "true"},
+                                                {"dag.missing", "mask"},
+                                                {"dag.precision", "double"},
+                                                {"dag.precision", "float"},
+                                                {"dag.lambda", "0"},
+                                                {"dag.lambda", "1e300"},
+                                                {"dag.l2", "1e300"},
+                                                {"dag.threshold", "0"},
+                                                {"dag.threshold", "1e308"},
+                                                {"dag.candidates", "1"},
+                                                {"dag.candidates", "1000000"},
+                                                {"dag.rank", "1"},
+                                                {"dag.rank", "1000000000"},
+                                                {"dag.batch_size", "1"},
+                                                {"dag.batch_size", "1000000000"},
+                                                {"dag.learning_rate", "1e300"},
+                                                {"dag.learning_rate", "1e-300"},
+                                                {"dag.rho_growth", "1e300"},
+                                                {"dag.rho_interval", "1"},
+                                                {"dag.rho_max", "1e308"},
+                                                {"dag.h_tolerance", "0"},
+                                                {"dag.refine_t", "0"},
+                                                {"dag.refine_t", "1e308"},
+                                                {"dag.refine_window", "1000000000"},
+                                                {"dag.refine_window", "0"},
+                                                {"embed.objective", "literal"},
+                                                {"embed.objective", "effect"},
+                                                {"embed.objective", "symmetric"},
+                                                {"embed.optimizer", "rsgd"},
+                                                {"embed.space", "euclidean"},
+                                                {"embed.hop_cost", "0"},
+                                                {"embed.hop_cost", "100"},
+                                                {"embed.soft_temperature", "0.01"},
+                                                {"embed.soft_temperature", "1000"},
+                                                {"embed.temperature", "0.01"},
+                                                {"embed.temperature", "100"},
+                                                {"embed.rank_weight", "1000"},
+                                                {"embed.rank_temperature", "0.0001"},
+                                                {"embed.level_weight", "1000"},
+                                                {"embed.level_spread", "10"},
+                                                {"embed.generality_weight", "1000"},
+                                                {"embed.restart", "0.999999"},
+                                                {"embed.restart", "0.01"},
+                                                {"embed.k_hop", "1000"},
+                                                {"embed.tolerance", "1"},
+                                                {"embed.learning_rate", "1e6"},
+                                                {"embed.negatives", "1"},
+                                                {"embed.negatives", "40"},
+                                                {"embed.positives", "1"},
+                                                {"embed.positives", "10000"},
+                                                {"embed.max_radius", "30"},
+                                                {"embed.max_radius", "1e-300"},
+                                                {"embed.start", "random"},
+                                                {"embed.start", "scaling"},
+                                                {"embed.burn_in", "10000000"},
+                                                {"rotary.scale", "1e308"},
+                                                {"rotary.scale", "5e-324"},
+                                                {"run.seed", "9007199254740992"},
+                                                {"run.threads", "2"}};
   cape_options* o = nullptr;
   MUST(cape_options_new, &o);
-  const auto set = [o](const char* key, const char* value) { MUST(cape_options_set_text, o, key, value); };
+  const auto set = [o](const char* key, const char* value) {
+    MUST(cape_options_set_text, o, key, value);
+  };
   set("dag.epochs", in.flip() ? "1" : "3");
   set("dag.hidden", "2");
   set("dag.refine_epochs", "1");
@@ -47,7 +94,8 @@ void own_graph(Input& in, const cape_options* options) {
   const std::int64_t n = in.in(0, 9), e = in.in(0, 16);
   std::vector<std::int64_t> from = in.indices(e, n), to(from);
   for (std::size_t i = 0; i < to.size(); ++i)
-    to[i] = n > 1 && from[i] >= 0 ? (from[i] % n + 1 + static_cast<std::int64_t>(i) % (n - 1)) % n : in.integer();
+    to[i] = n > 1 && from[i] >= 0 ? (from[i] % n + 1 + static_cast<std::int64_t>(i) % (n - 1)) % n
+                                  : in.integer();
   const std::vector<double> weight = in.numbers(e);
   cape_dag* dag = nullptr;
   if (!CALL(cape_dag_from_edges, &dag, n, from.data(), to.data(), weight.data(), e)) return;
@@ -56,7 +104,8 @@ void own_graph(Input& in, const cape_options* options) {
   if (CALL(cape_embedding_fit, &embedding, dag, options)) {
     const cape_embedding_info info = fuzz::look(embedding);
     std::vector<double> angles(static_cast<std::size_t>(n * info.n_dims));
-    FINITE(angles, cape_rotary_angles, angles.data(), n, info.n_dims, embedding, in.flip() ? 0.5 : in.number());
+    FINITE(angles, cape_rotary_angles, angles.data(), n, info.n_dims, embedding,
+           in.flip() ? 0.5 : in.number());
   }
   cape_embedding_free(embedding);
   std::vector<double> rank(static_cast<std::size_t>(n)), data(static_cast<std::size_t>(4 * n));
@@ -100,7 +149,8 @@ void know(Input& in, cape_prior* prior, std::int64_t n, std::int64_t m) {
   const auto a = in.indices(count, m), b = in.indices(count, m);
   const auto shares = [&in](std::int64_t size) {
     std::vector<double> out(static_cast<std::size_t>(size));
-    for (double& v : out) v = in.one_in(16) ? in.number() : static_cast<double>(in.in(0, 255)) / 255;
+    for (double& v : out)
+      v = in.one_in(16) ? in.number() : static_cast<double>(in.in(0, 255)) / 255;
     return out;
   };
   switch (in.in(0, 11)) {
@@ -134,7 +184,8 @@ int read_rows(double* out, const std::int64_t* rows, std::int64_t n, void* conte
   if (source.calls_left >= 0 && source.calls_left-- == 0) return 1;
   for (std::int64_t j = 0; j < source.columns; ++j)
     for (std::int64_t i = 0; i < n; ++i) {
-      if (rows[i] < 0 || rows[i] >= source.rows) fuzz::fail("source.read", "a row that there is not");
+      if (rows[i] < 0 || rows[i] >= source.rows)
+        fuzz::fail("source.read", "a row that there is not");
       out[j * n + i] = source.x[static_cast<std::size_t>(j * source.rows + rows[i])];
     }
   return 0;

@@ -1,4 +1,5 @@
-// What takes matrices and computes at once: rotation, theory, geometry, preprocessing, evaluation, graphs.
+// What takes matrices and computes at once: rotation, theory, geometry, preprocessing, evaluation,
+// graphs.
 #include "matrix.hpp"
 
 using fuzz::Input;
@@ -22,11 +23,13 @@ void scores(Input& in, std::int64_t n, std::int64_t d) {
   const Matrix q(in, n, 2 * d), k(in, n, 2 * d), m(in, n, d), other(in, n, d), sd(in, n, d);
   const auto size = static_cast<std::size_t>(n);
   Numbers score(size), upper(size), lower(size);
-  if (CALL(cape_rotary_scores, score.data(), upper.data(), lower.data(), n, &q.view, &k.view, &m.view, &other.view))
+  if (CALL(cape_rotary_scores, score.data(), upper.data(), lower.data(), n, &q.view, &k.view,
+           &m.view, &other.view))
     for (const Numbers* x : {&score, &upper, &lower}) fuzz::finite(*x, "cape_rotary_scores");
   if (CALL(cape_score_envelopes, upper.data(), lower.data(), n, &q.view, &k.view))
     for (const Numbers* x : {&upper, &lower}) fuzz::finite(*x, "cape_score_envelopes");
-  FINITE(score, cape_expected_scores, score.data(), n, &q.view, &k.view, &m.view, &other.view, &sd.view, &sd.view);
+  FINITE(score, cape_expected_scores, score.data(), n, &q.view, &k.view, &m.view, &other.view,
+         &sd.view, &sd.view);
   double mean[1] = {};
   FINITE(mean, cape_mean_square_product, mean, &q.view, &k.view);
 }
@@ -39,12 +42,14 @@ void bounds(Input& in, std::int64_t n, std::int64_t d) {
     b[i] = std::fabs(in.mostly_ordinary());
     if (in.flip()) a[i] = std::fmod(a[i], 1), b[i] = std::fmod(b[i], 1);
     const double farthest = 2 * (std::atanh(std::fmin(a[i], 1)) + std::atanh(std::fmin(b[i], 1)));
-    distance[i] = in.one_in(8) ? std::fabs(in.number()) : farthest * static_cast<double>(in.in(0, 255)) / 255;
+    distance[i] =
+        in.one_in(8) ? std::fabs(in.number()) : farthest * static_cast<double>(in.in(0, 255)) / 255;
   }
   const double amplitude = in.number(), offset = in.number(), scale = in.flip() ? 0.7 : in.number();
-  if (CALL(cape_envelope_at, upper.data(), slope.data(), generality.data(), limit.data(), n, amplitude, offset,
-           in.in(-1, 9), distance.data(), a.data(), b.data(), scale))
-    for (const Numbers* x : {&upper, &slope, &generality, &limit}) fuzz::finite(*x, "cape_envelope_at");
+  if (CALL(cape_envelope_at, upper.data(), slope.data(), generality.data(), limit.data(), n,
+           amplitude, offset, in.in(-1, 9), distance.data(), a.data(), b.data(), scale))
+    for (const Numbers* x : {&upper, &slope, &generality, &limit})
+      fuzz::finite(*x, "cape_envelope_at");
   double out[1] = {};
   const double first = in.number(), second = in.number();
   FINITE(out, cape_approximation_accuracy, out, first, second);
@@ -59,23 +64,28 @@ void bias(Input& in, std::int64_t n, std::int64_t d, const cape_options* options
   const Numbers phi = in.numbers(d), psi = in.numbers(d);
   Numbers out(static_cast<std::size_t>(in.in(0, 4)));
   const double sd = std::fabs(in.mostly_ordinary());
-  FINITE(out, cape_average_bias, out.data(), static_cast<std::int64_t>(out.size()), &q.view, &k.view, phi.data(),
-         psi.data(), d, sd, in.in(-1, 6), options);
+  FINITE(out, cape_average_bias, out.data(), static_cast<std::int64_t>(out.size()), &q.view,
+         &k.view, phi.data(), psi.data(), d, sd, in.in(-1, 6), options);
 }
 
 void geometry(Input& in, std::int64_t n, std::int64_t d) {
   Matrix ball(in, n, d), other(in, n, d);
   const Matrix vectors(in, n, d + 1);
   if (in.flip()) ball.shrink(0.4), other.shrink(0.4);
-  Output pairs(in, n, n), points(in, n, d + 1), tangents(in, n, d + 1), far(in, n, d + 1), back(in, n, d);
-  FINITE(pairs.values, cape_poincare_distances, pairs.data(), pairs.rows, pairs.cols, &ball.view, &other.view);
-  FINITE(far.values, cape_lorentz_log, far.data(), far.rows, far.cols, &vectors.view, &vectors.view);
+  Output pairs(in, n, n), points(in, n, d + 1), tangents(in, n, d + 1), far(in, n, d + 1),
+      back(in, n, d);
+  FINITE(pairs.values, cape_poincare_distances, pairs.data(), pairs.rows, pairs.cols, &ball.view,
+         &other.view);
+  FINITE(far.values, cape_lorentz_log, far.data(), far.rows, far.cols, &vectors.view,
+         &vectors.view);
   if (!CALL(cape_poincare_to_lorentz, points.data(), points.rows, points.cols, &ball.view)) return;
   fuzz::finite(points.values, "cape_poincare_to_lorentz");
   const cape_matrix_view p = points.view();
   FINITE(pairs.values, cape_lorentz_distances, pairs.data(), pairs.rows, pairs.cols, &p, &p);
   FINITE(back.values, cape_lorentz_to_poincare, back.data(), back.rows, back.cols, &p);
-  if (!CALL(cape_lorentz_project_tangent, tangents.data(), tangents.rows, tangents.cols, &p, &vectors.view)) return;
+  if (!CALL(cape_lorentz_project_tangent, tangents.data(), tangents.rows, tangents.cols, &p,
+            &vectors.view))
+    return;
   fuzz::finite(tangents.values, "cape_lorentz_project_tangent");
   const cape_matrix_view v = tangents.view();
   if (!CALL(cape_lorentz_exp, far.data(), far.rows, far.cols, &p, &v)) return;
@@ -108,8 +118,8 @@ void dense_counts(Input& in, std::int64_t n, std::int64_t m, const cape_options*
   CALL(cape_most_variable, chosen.data(), in.in(0, m), &counts.view);
   Output out(in, n, m);
   const double mean = in.one_in(8) ? in.number() : 2, dispersion = in.one_in(8) ? in.number() : 0.5;
-  FINITE(out.values, cape_simulate_counts, out.data(), out.rows, out.cols, &counts.view, std::fmin(mean, 1e3),
-         dispersion, options);
+  FINITE(out.values, cape_simulate_counts, out.data(), out.rows, out.cols, &counts.view,
+         std::fmin(mean, 1e3), dispersion, options);
 }
 
 void sparse_counts(Input& in, std::int64_t n, std::int64_t m, const cape_options* options) {
@@ -146,8 +156,8 @@ void matrix_graph(Input& in, std::int64_t m) {
   double out[5] = {};
   FINITE(out, cape_compare_scores, &out[0], &out[1], &score.view, graph, nullptr);
   const Numbers radius = in.numbers(m);
-  FINITE(out, cape_compare_embedding, &out[0], &out[1], &out[2], &out[3], &out[4], graph, &distances.view,
-         radius.data(), m, nullptr);
+  FINITE(out, cape_compare_embedding, &out[0], &out[1], &out[2], &out[3], &out[4], graph,
+         &distances.view, radius.data(), m, nullptr);
   Numbers rank(static_cast<std::size_t>(m));
   FINITE(rank, cape_pagerank, rank.data(), m, graph, in.flip() ? 0.15 : in.number());
   FINITE(gradient, cape_path_strengths, gradient.data(), m, m, graph);
@@ -168,10 +178,12 @@ void matrix_graph(Input& in, std::int64_t m) {
 }
 
 void simulated_graph(Input& in, const cape_options* options) {
-  static constexpr std::int64_t impossible[] = {std::numeric_limits<std::int64_t>::min(), 0, std::int64_t{1} << 40,
+  static constexpr std::int64_t impossible[] = {std::numeric_limits<std::int64_t>::min(), 0,
+                                                std::int64_t{1} << 40,
                                                 std::numeric_limits<std::int64_t>::max()};
   cape_dag* graph = nullptr;
-  if (CALL(cape_simulate_dag, &graph, in.one_in(4) ? in.one_of(impossible) : in.in(-1, 12), options)) {
+  if (CALL(cape_simulate_dag, &graph, in.one_in(4) ? in.one_of(impossible) : in.in(-1, 12),
+           options)) {
     cape_dag_info info{};
     info.struct_size = sizeof info;
     MUST(cape_dag_describe, &info, graph);

@@ -12,7 +12,8 @@ std::string key(Input& in) {
   MUST(cape_option_info, &desc,
        static_cast<std::size_t>(in.in(0, static_cast<std::int64_t>(cape_option_count()) - 1)));
   std::string out = desc.key;
-  if (in.one_in(16)) out[static_cast<std::size_t>(in.in(0, static_cast<std::int64_t>(out.size()) - 1))] ^= 1;
+  if (in.one_in(16))
+    out[static_cast<std::size_t>(in.in(0, static_cast<std::int64_t>(out.size()) - 1))] ^= 1;
   return out;
 }
 
@@ -59,7 +60,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     switch (in.in(0, 9)) {
     case 0: CALL(cape_options_set_f64, options, name.c_str(), in.number()); break;
     case 1: CALL(cape_options_set_i64, options, name.c_str(), in.integer()); break;
-    case 2: CALL(cape_options_set_bool, options, name.c_str(), static_cast<int>(in.integer())); break;
+    case 2:
+      CALL(cape_options_set_bool, options, name.c_str(), static_cast<int>(in.integer()));
+      break;
     case 3: CALL(cape_options_set_str, options, name.c_str(), value(in).c_str()); break;
     case 4: get(options, name.c_str()); break;
     case 5: {

@@ -1,4 +1,5 @@
-// Graphs that are restored from weights, signs, order and required edges: each is like one that was learned.
+// Graphs that are restored from weights, signs, order and required edges: each is like one that was
+// learned.
 #include "look.hpp"
 #include "matrix.hpp"
 
@@ -19,7 +20,8 @@ std::vector<std::int64_t> order_of(Input& in, std::int64_t m) {
   if (in.one_in(8)) return in.indices(in.in(0, 6), m);
   std::vector<std::int64_t> order(static_cast<std::size_t>(m));
   for (std::int64_t i = 0; i < m; ++i) order[static_cast<std::size_t>(i)] = i;
-  for (std::int64_t i = m - 1; i > 0; --i) std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(in.in(0, i))]);
+  for (std::int64_t i = m - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(in.in(0, i))]);
   return order;
 }
 
@@ -33,11 +35,12 @@ void use(Input& in, const cape_dag* dag) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(info.n_nodes));
   MUST(cape_dag_order, order.data(), info.n_nodes, dag);
   cape_dag *again = nullptr, *pruned = nullptr, *loaded = nullptr;
-  MUST(cape_dag_restore, &again, &weights, &sign, order.data(), info.n_nodes, nullptr, nullptr, 0, info.threshold,
-       nullptr);
+  MUST(cape_dag_restore, &again, &weights, &sign, order.data(), info.n_nodes, nullptr, nullptr, 0,
+       info.threshold, nullptr);
   fuzz::look(again);
   const double tau = std::fabs(in.mostly_ordinary());
-  if (CALL(cape_dag_prune, &pruned, dag, tau, nullptr) != std::isfinite(tau)) fuzz::fail("cape_dag_prune", "tau");
+  if (CALL(cape_dag_prune, &pruned, dag, tau, nullptr) != std::isfinite(tau))
+    fuzz::fail("cape_dag_prune", "tau");
   if (pruned != nullptr) fuzz::look(pruned);
   const std::vector<char> bytes = saved(dag);
   MUST(cape_dag_load, &loaded, bytes.data(), std::ssize(bytes));
@@ -63,8 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   cape_dag* dag = nullptr;
   const bool with_order = in.flip();
   if (CALL(cape_dag_restore, &dag, &weights.view, in.flip() ? &sign.view : nullptr,
-           with_order ? order.data() : nullptr, with_order ? std::ssize(order) : 0, from.data(), to.data(), n_required,
-           tau, nullptr))
+           with_order ? order.data() : nullptr, with_order ? std::ssize(order) : 0, from.data(),
+           to.data(), n_required, tau, nullptr))
     use(in, dag);
   cape_dag_free(dag);
   return 0;

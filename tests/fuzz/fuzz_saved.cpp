@@ -1,5 +1,5 @@
-// Bytes of checkpoints, graphs, embeddings and results, changed at will, mostly with a hash that fits again: they
-// are refused, or what they hold is used like any other.
+// Bytes of checkpoints, graphs, embeddings and results, changed at will, mostly with a hash that
+// fits again: they are refused, or what they hold is used like any other.
 #include "look.hpp"
 
 using fuzz::Input;
@@ -29,8 +29,12 @@ struct Fitted {
     for (std::int64_t i = 0; i < rows; ++i) x[rows + i] += 3 * x[i];
     MUST(cape_options_new, &options);
     MUST(cape_prior_new, &prior);
-    for (const auto& [key, value] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"dag.epochs", "3"}, {"dag.hidden", "2"}, {"dag.refine", "never"}, {"embed.epochs", "5"}, {"embed.dims", "2"}})
+    for (const auto& [key, value] :
+         std::initializer_list<std::pair<const char*, const char*>>{{"dag.epochs", "3"},
+                                                                    {"dag.hidden", "2"},
+                                                                    {"dag.refine", "never"},
+                                                                    {"embed.epochs", "5"},
+                                                                    {"embed.dims", "2"}})
       MUST(cape_options_set_text, options, key, value);
     for (int i = 0; i < 3; ++i) {
       static char stages[3][8] = {"dag", "embed", "none"};
@@ -85,7 +89,8 @@ void mend_hash(Bytes& bytes) {
 Bytes changed(Input& in, Bytes bytes) {
   for (std::int64_t i = in.in(0, 4); i > 0 && bytes.size() >= 24; --i) {
     const std::int64_t words = (std::ssize(bytes) - 16) / 8;
-    char* word = &bytes[static_cast<std::size_t>(16 + 8 * in.in(0, std::min<std::int64_t>(words, 65535) - 1))];
+    char* word = &bytes[static_cast<std::size_t>(
+        16 + 8 * in.in(0, std::min<std::int64_t>(words, 65535) - 1))];
     switch (in.in(0, 3)) {
     case 0: {
       const double v = in.number();
@@ -100,7 +105,9 @@ Bytes changed(Input& in, Bytes bytes) {
       break;
     }
     case 2: word[in.in(0, 7)] ^= static_cast<char>(1 << in.in(0, 7)); break;
-    default: bytes.resize(static_cast<std::size_t>(std::max<std::int64_t>(0, std::ssize(bytes) + in.in(-40, 40))));
+    default:
+      bytes.resize(
+          static_cast<std::size_t>(std::max<std::int64_t>(0, std::ssize(bytes) + in.in(-40, 40))));
     }
   }
   if (!in.one_in(8)) mend_hash(bytes);
@@ -117,10 +124,12 @@ Handle* load(Input& in, const Bytes& good, Load from_bytes, Size size, Save to_b
     if (handle != nullptr) fuzz::fail("load", "failed and gave a handle");
     return nullptr;
   }
-  const Bytes again = Fitted::save(size, to_bytes, handle); // what was read can be written and read again
+  const Bytes again =
+      Fitted::save(size, to_bytes, handle); // what was read can be written and read again
   Handle* second = nullptr;
   MUST(from_bytes, &second, again.data(), std::ssize(again));
-  if (Fitted::save(size, to_bytes, second) != again) fuzz::fail("load", "other bytes at the second time");
+  if (Fitted::save(size, to_bytes, second) != again)
+    fuzz::fail("load", "other bytes at the second time");
   std::swap(handle, second);
   if constexpr (std::is_same_v<Handle, cape_dag>) cape_dag_free(second);
   if constexpr (std::is_same_v<Handle, cape_embedding>) cape_embedding_free(second);
@@ -155,23 +164,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     break;
   }
   case 1: {
-    auto* embedding =
-        load<cape_embedding>(in, f.embedding, cape_embedding_load, cape_embedding_save_size, cape_embedding_save);
+    auto* embedding = load<cape_embedding>(in, f.embedding, cape_embedding_load,
+                                           cape_embedding_save_size, cape_embedding_save);
     if (embedding != nullptr) fuzz::look(embedding);
     cape_embedding_free(embedding);
     break;
   }
   case 2: {
-    auto* result = load<cape_result>(in, f.result, cape_result_load, cape_result_save_size, cape_result_save);
+    auto* result =
+        load<cape_result>(in, f.result, cape_result_load, cape_result_save_size, cape_result_save);
     if (result != nullptr) fuzz::look(result);
     cape_result_free(result);
     break;
   }
   default: {
-    auto* checkpoint =
-        load<cape_checkpoint>(in, f.checkpoints[kind - 3], cape_checkpoint_load, checkpoint_size, cape_checkpoint_save);
+    auto* checkpoint = load<cape_checkpoint>(in, f.checkpoints[kind - 3], cape_checkpoint_load,
+                                             checkpoint_size, cape_checkpoint_save);
     cape_result* result = nullptr;
-    if (checkpoint != nullptr && CALL(cape_fit_from, &result, &f.table, f.prior, checkpoint, f.options)) {
+    if (checkpoint != nullptr &&
+        CALL(cape_fit_from, &result, &f.table, f.prior, checkpoint, f.options)) {
       const cape_dag* dag = nullptr;
       MUST(cape_result_dag, &dag, result);
       fuzz::look(dag);

@@ -15,7 +15,8 @@ struct Matrix {
     const std::int64_t length = by_row ? cols : rows, count = by_row ? rows : cols;
     const std::int64_t ld = length + (in.flip() ? 0 : in.in(0, 3));
     values = in.numbers(length > 0 && count > 0 ? ld * (count - 1) + length : 0);
-    view = {sizeof view, values.data(), rows, cols, ld, by_row ? CAPE_ROW_MAJOR : CAPE_COL_MAJOR, 0};
+    view = {
+        sizeof view, values.data(), rows, cols, ld, by_row ? CAPE_ROW_MAJOR : CAPE_COL_MAJOR, 0};
     if (!in.one_in(12)) return;
     switch (in.in(0, 7)) {
     case 0: view.data = nullptr; break;

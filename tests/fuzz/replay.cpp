@@ -1,5 +1,5 @@
-// Runs a fuzzer on stored inputs, without libFuzzer: replay FILE_OR_DIRECTORY..., and on COUNT inputs of a
-// generator: replay --generate COUNT, with a third argument the number of the first.
+// Runs a fuzzer on stored inputs, without libFuzzer: replay FILE_OR_DIRECTORY..., and on COUNT
+// inputs of a generator: replay --generate COUNT, with a third argument the number of the first.
 #include "fuzz.hpp"
 
 #include <filesystem>

@@ -367,8 +367,8 @@ BOOST_AUTO_TEST_CASE(radii_follow_the_order_at_any_depth_and_scale) {
   check_in_order("no margin", deep, fit(deep, o));
 }
 
-// On a cycle no order has every cause nearer the origin: how many edges are against it is said. What
-// lies before and behind cycles is in order.
+// On a cycle no order has every cause nearer the origin: how many edges are against it is said.
+// What lies before and behind cycles is in order.
 BOOST_AUTO_TEST_CASE(edges_against_the_order_are_counted_and_said) {
   std::vector<Edge> edges{{0, 1, 1}, {1, 2, 0.5}, {2, 0, 0.7}}; // a cycle with a tail at each end
   for (std::int64_t i = 3; i < 30; ++i) edges.push_back({i == 3 ? 2 : i - 1, i, 1});

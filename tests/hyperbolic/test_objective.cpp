@@ -423,7 +423,8 @@ BOOST_AUTO_TEST_CASE(the_sampled_objective_estimates_the_whole_one) {
   BOOST_TEST(std::abs(loss_at(connected, points, every) - loss_at(connected, points, o)) <=
              1e-12 * whole);
   check_gradient(connected, points, every, 5, 1e-4, 1e-6);
-  // Whatever the temperature, and with weights whose targets leave the range of a float or a double.
+  // Whatever the temperature, and with weights whose targets leave the range of a float or a
+  // double.
   std::vector<Edge> weak = edges, mixed = edges;
   for (Edge& e : weak) e.weight = 1e-300;
   for (Edge& e : mixed) e.weight = e.to % 2 == 0 ? 1 : 1e-300;

@@ -1,4 +1,5 @@
-// The steps, rates and orders that training is made of, against the published formulas in long double.
+// The steps, rates and orders that training is made of, against the published formulas in long
+// double.
 #define BOOST_TEST_MODULE optim
 #include <boost/test/unit_test.hpp>
 
@@ -233,7 +234,8 @@ BOOST_AUTO_TEST_CASE(moments_that_left_the_range_are_seen) {
 
 BOOST_AUTO_TEST_CASE(bad_arguments_are_refused) {
   const auto refuses = [](const optim::AdamOptions& options, const char* name) {
-    return test::fails_with(Status::invalid_argument, name, [&] { optim::Adam<float>(1, options); }) &&
+    return test::fails_with(Status::invalid_argument, name,
+                            [&] { optim::Adam<float>(1, options); }) &&
            test::fails_with(Status::invalid_argument, name,
                             [&] { optim::GroupAdam(1, 1, options); });
   };
@@ -281,8 +283,9 @@ BOOST_AUTO_TEST_CASE(groups_share_one_second_moment) {
     const double divisor = adam.update(1, g, length, t);
     v = beta2 * v + (1 - beta2) * length * length;
     const long double steps = t;
-    BOOST_TEST(divisor == static_cast<double>((1 - std::pow(beta1, steps)) *
-                                              (std::sqrt(v / (1 - std::pow(beta2, steps))) + epsilon)),
+    BOOST_TEST(divisor ==
+                   static_cast<double>((1 - std::pow(beta1, steps)) *
+                                       (std::sqrt(v / (1 - std::pow(beta2, steps))) + epsilon)),
                boost::test_tools::tolerance(1e-13));
     for (std::size_t k = 0; k < 3; ++k) {
       m[k] = beta1 * m[k] + (1 - beta1) * g[k];
@@ -360,7 +363,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_is_told_and_left) {
 
 BOOST_AUTO_TEST_CASE(values_are_clipped_one_by_one) {
   Run run;
-  std::vector<float> g{-3, -1, -0.5, 0, 1, 2, static_cast<float>(infinity), static_cast<float>(not_a_number)};
+  std::vector<float> g{
+      -3, -1, -0.5, 0, 1, 2, static_cast<float>(infinity), static_cast<float>(not_a_number)};
   optim::clip_value(std::span(g), 1.0, run);
   const std::vector<float> right{-1, -1, -0.5, 0, 1, 1, 1};
   BOOST_TEST(std::vector<float>(g.begin(), g.end() - 1) == right, boost::test_tools::per_element());
@@ -450,12 +454,14 @@ BOOST_AUTO_TEST_CASE(burning_in_counts_for_the_whole_fall_alone) {
   std::vector<bool> reached;
   for (const double loss : losses) reached.push_back(plateau.reached(loss));
   // Windows (60 60), (52 52), (51 51): 8 of the 48 from 100 is more than a tenth, 1 of 49 is not.
-  BOOST_TEST(reached == (std::vector<bool>{0, 0, 0, 0, 0, 0, 0, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(reached == (std::vector<bool>{0, 0, 0, 0, 0, 0, 0, 0, 1}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(bad_plateaus_are_refused) {
   BOOST_TEST(test::fails_with(Status::invalid_argument, "window", [] { optim::Plateau(0, 0.1); }));
-  BOOST_TEST(test::fails_with(Status::invalid_argument, "burn_in", [] { optim::Plateau(1, 0, -1); }));
+  BOOST_TEST(
+      test::fails_with(Status::invalid_argument, "burn_in", [] { optim::Plateau(1, 0, -1); }));
   for (const double tolerance : {-0.1, 1.1, not_a_number})
     BOOST_TEST(test::fails_with(Status::invalid_argument, "tolerance",
                                 [&] { optim::Plateau(1, tolerance); }));
@@ -521,7 +527,8 @@ BOOST_AUTO_TEST_CASE(bad_sizes_are_refused) {
                                 [&] { optim::StridedMinibatches(rows, batch, cape::Rng(1)); }));
   }
   optim::Minibatches batches(10, 3, 1, "test");
-  BOOST_TEST(test::fails_with(Status::invalid_argument, "batches is -1", [&] { batches.skip(-1); }));
+  BOOST_TEST(
+      test::fails_with(Status::invalid_argument, "batches is -1", [&] { batches.skip(-1); }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

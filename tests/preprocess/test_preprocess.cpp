@@ -368,7 +368,8 @@ BOOST_AUTO_TEST_CASE(summaries_by_hand) {
                                    {2, 0.1, 7, nan_value, infinity, 0},
                                    {6, 0.1, nan_value, nan_value, 8, 0}}),
                            3, 0);
-  // Column 0: mean 3, deviations -2, -1, 3: sum of squares 14. Column 4: 4 and 8. Column 5: mean -1/3.
+  // Column 0: mean 3, deviations -2, -1, 3: sum of squares 14. Column 4: 4 and 8. Column 5: mean
+  // -1/3.
   const FeatureSummary expected[] = {
       {.count = 3, .detected = 3, .smallest = 1, .largest = 6, .variance = 7},
       {.count = 3, .detected = 3, .fractional = 3, .smallest = 0.1, .largest = 0.1},
@@ -387,7 +388,8 @@ BOOST_AUTO_TEST_CASE(variances_do_not_cancel_and_do_not_depend_on_the_blocks) {
       m.data()[i] = i % 7 == 3 && offset == 0 ? 0 : offset + rng.normal();
     const auto whole = scanned(m, 211, 0);
     for (std::int64_t j = 0; j < 4; ++j)
-      BOOST_TEST(std::fabs(whole[at(j)].variance / variance(column(m, j)) - 1) < 1e-12 + 1e-30 * offset * offset,
+      BOOST_TEST(std::fabs(whole[at(j)].variance / variance(column(m, j)) - 1) <
+                     1e-12 + 1e-30 * offset * offset,
                  offset);
     for (const std::int64_t width : {1, 2, 50, 211})
       for (int form = 0; form < 4; ++form) {
@@ -517,7 +519,8 @@ BOOST_AUTO_TEST_CASE(bad_blocks_are_refused) {
   for (const double target : {0.0, -1.0, infinity, nan_value})
     BOOST_TEST(fails_with(invalid, "target_sum", [&] { cape::cell_factors(sizes, {}, target); }));
   const std::vector<double> tiny{1e-310, 1};
-  BOOST_TEST(fails_with(invalid, "library size is 1e-310", [&] { cape::cell_factors(tiny, {}, 1e4); }));
+  BOOST_TEST(
+      fails_with(invalid, "library size is 1e-310", [&] { cape::cell_factors(tiny, {}, 1e4); }));
   for (const double size : {-1.0, nan_value}) {
     const std::vector<double> wrong{1, size};
     BOOST_TEST(fails_with(invalid, "for cell 1 (", [&] { cape::cell_factors(wrong, {}, 1); }));

@@ -1,7 +1,7 @@
-// The tiles of attention in the widest instructions that the CPU has (see simd/vector_math.hpp). Both
-// products of a tile, scores = Q K' and out += weights V, are of one form: a strip of rows, whose
-// elements are spread over a vector one by one, times a panel of columns that stand side by side.
-// docs/performance.md has a picture. All buffers start at a cache line.
+// The tiles of attention in the widest instructions that the CPU has (see simd/vector_math.hpp).
+// Both products of a tile, scores = Q K' and out += weights V, are of one form: a strip of rows,
+// whose elements are spread over a vector one by one, times a panel of columns that stand side by
+// side. docs/performance.md has a picture. All buffers start at a cache line.
 #pragma once
 #include <cstdint>
 

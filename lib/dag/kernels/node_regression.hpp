@@ -2,8 +2,8 @@
 //   f(x) = c + l.x + sum_k v_k sigmoid(clamp(b_k + w_k.x, -25, 25)),
 // trained by Adam on the mean squared error of minibatches, in float32. One step is a few passes
 // over a batch that stays in the first-level cache. Plain C++, so that kernels can be compiled once
-// per target; simd/vector_math.hpp tells how the target is chosen. On one target the results are the
-// same bit for bit; across targets sums are taken in another order (and without fused
+// per target; simd/vector_math.hpp tells how the target is chosen. On one target the results are
+// the same bit for bit; across targets sums are taken in another order (and without fused
 // multiply-add on SSE2), so that fits agree only statistically.
 #pragma once
 #include "simd/aligned.hpp"
