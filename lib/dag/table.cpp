@@ -18,6 +18,7 @@ module;
 module cape.dag;
 #include "dag/missing_values.hpp"
 #include "dag/range.hpp"
+#include "dag/row_blocks.hpp"
 #include "dag/row_design.hpp"
 #include "dag/table.hpp"
 
@@ -29,7 +30,6 @@ static_assert(sizeof(Matrix) > 0 && sizeof(std::vector<double>) > 0 &&
 namespace {
 
 constexpr std::int64_t min_columns = 2;
-constexpr std::int64_t block_values = 1 << 20; ///< of a block of rows that is looked at at a time
 
 // Standardised values are kept to 2^-20 of a standard deviation. Rescaling a column changes their
 // last bits; without them every step of the fit is the same, and so is the result.
@@ -38,19 +38,6 @@ double to_grid(double v) { return std::nearbyint(v * 0x1p20) * 0x1p-20; }
 // The r-th of `count` evenly spaced rows: floor(r rows / count), whose product may overflow.
 std::int64_t spaced(std::int64_t r, std::int64_t rows, std::int64_t count) {
   return r * (rows / count) + r * (rows % count) / count;
-}
-
-// Calls look(first, rows) for consecutive blocks of all rows, whose numbers are `rows`.
-template <class Look>
-void for_blocks(std::int64_t rows, std::int64_t columns, Look look) {
-  const std::int64_t length =
-      std::min(rows, std::max<std::int64_t>(block_values / columns, 256));
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t first = 0; first < rows; first += length) {
-    numbers.resize(static_cast<std::size_t>(std::min(length, rows - first)));
-    std::iota(numbers.begin(), numbers.end(), first);
-    look(numbers);
-  }
 }
 
 } // namespace
@@ -285,76 +272,6 @@ Mask Table::spaced_missing(std::int64_t count, std::span<const std::int64_t> fea
     for (std::int64_t r = 0; r < count; ++r)
       out(r, f) = missing_(spaced(r, rows(), count), features[static_cast<std::size_t>(f)]);
   return out;
-}
-
-// Columns x_i and x_j of length 1 with 1 - |r| < 1e-10 are apart, or x_i and -x_j are, by less than
-// 1.5e-5, and so their projections on a random direction by 1.5e-5 times a normal number at most:
-// only neighbours among the sizes of the projections need to be compared. O(N M + M log M) where
-// few are collinear.
-std::vector<Edge> Table::collinear_pairs(Run& run) const {
-  constexpr double collinear = 1e-10, near = 1.5e-4;
-  struct Column {
-    double squares = 0, projection = 0;
-    std::int64_t feature = 0;
-  };
-  std::vector<Column> columns(columns_.size());
-  Rng rng(0, {hash("dag.collinear")});
-  // Of unit variance, so that no square overflows.
-  const auto for_prepared = [&](auto look) {
-    for_blocks(source_.rows, source_.columns, [&](const std::vector<std::int64_t>& rows) {
-      Matrix block = read<double>(rows, run);
-      run.parallel_for(features(), [&](std::int64_t c) {
-        const auto j = static_cast<std::size_t>(columns_[static_cast<std::size_t>(c)]);
-        const double deviation = deviation_[j] / scale_[j];
-        for (std::int64_t i = 0; i < block.rows(); ++i) block(i, c) /= deviation;
-      });
-      look(block);
-    });
-  };
-  for_prepared([&](const Matrix& block) {
-    std::vector<double> direction(static_cast<std::size_t>(block.rows()));
-    for (double& v : direction) v = rng.normal();
-    run.parallel_for(features(), [&](std::int64_t c) {
-      Column& column = columns[static_cast<std::size_t>(c)];
-      const double *x = block.column(c), *end = x + block.rows();
-      column.squares = std::inner_product(x, end, x, column.squares);
-      column.projection = std::inner_product(x, end, direction.data(), column.projection);
-    });
-  });
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    columns[c].projection = std::fabs(columns[c].projection) / std::sqrt(columns[c].squares);
-    columns[c].feature = static_cast<std::int64_t>(c);
-  }
-  std::ranges::sort(columns, {},
-                    [](const Column& c) { return std::pair(c.projection, c.feature); });
-
-  struct Pair {
-    const Column *a, *b;
-    double product = 0;
-  };
-  std::vector<Pair> near_pairs;
-  for (auto a = columns.begin(); a != columns.end(); ++a, run.poll())
-    for (auto b = a + 1; b != columns.end() && b->projection - a->projection < near; ++b)
-      near_pairs.push_back({&*a, &*b});
-  if (near_pairs.empty()) return {};
-  for_prepared([&](const Matrix& block) {
-    run.parallel_for(std::ssize(near_pairs), [&](std::int64_t p) {
-      Pair& pair = near_pairs[static_cast<std::size_t>(p)];
-      const double* x = block.column(pair.a->feature);
-      pair.product =
-          std::inner_product(x, x + block.rows(), block.column(pair.b->feature), pair.product);
-    });
-  });
-  std::vector<Edge> pairs;
-  for (const Pair& p : near_pairs) {
-    const double r = p.product / (std::sqrt(p.a->squares) * std::sqrt(p.b->squares));
-    if (1 - std::fabs(r) >= collinear) continue;
-    const auto [from, to] = std::minmax(columns_[static_cast<std::size_t>(p.a->feature)],
-                                        columns_[static_cast<std::size_t>(p.b->feature)]);
-    pairs.push_back({from, to, r > 0 ? 1.0 : -1.0});
-  }
-  std::ranges::sort(pairs, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
-  return pairs;
 }
 
 template BasicMatrix<float> Table::read(std::span<const std::int64_t>, Run&) const;

@@ -1,10 +1,14 @@
 module;
+#include "internal/message.hpp"
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 module cape.hyperbolic;
+#include "hyperbolic/options.hpp"
 
 namespace cape {
 
@@ -175,6 +179,38 @@ OptionFields fields(EmbedOptions& o) {
               "else 0",
        .source = "M. Nickel and D. Kiela, NeurIPS 2017, section 3.1"},
   };
+}
+
+EmbedOptions settled(EmbedOptions o, std::int64_t nodes) {
+  constexpr std::int64_t most_nodes_exact = 5000;
+  check_options(fields(o));
+  const bool soft = o.objective == Objective::soft;
+  if (std::isnan(o.temperature)) o.temperature = !soft ? 1.0 : o.dims >= 8 ? 0.25 : 0.5;
+  if (std::isnan(o.level_spread)) o.level_spread = o.dims >= 8 ? 0.15 : 1.0;
+  if (std::isnan(o.generality_weight)) o.generality_weight = soft ? 0.01 : 0.1;
+  if (o.negatives == -1) o.negatives = soft && nodes > most_nodes_exact ? 512 : 0;
+  if (o.space == Space::euclidean && (!soft || o.negatives > 0))
+    throw Error(
+        Status::invalid_argument,
+        "embed.space is euclidean; it must be hyperbolic unless embed.objective is soft and "
+        "embed.negatives 0");
+  if (o.negatives > 0 && !soft)
+    throw Error(Status::invalid_argument, message("embed.negatives is ", o.negatives,
+                                                  "; it must be 0 unless embed.objective is soft"));
+  if (o.epochs == -1) o.epochs = soft ? 500 : 1000;
+  if (o.start == Start::automatic) o.start = soft ? Start::scaling : Start::random;
+  if (o.burn_in == -1) o.burn_in = o.optimizer == Optimizer::rsgd ? 10 : 0;
+  if (o.negatives > 0) o.tolerance = 0; // a plateau cannot be told from the noise of the draws
+  if (std::isnan(o.learning_rate)) {
+    o.learning_rate = soft ? 0.1 : 0.01;
+    if (o.optimizer == Optimizer::rsgd) o.learning_rate *= static_cast<double>(nodes);
+  }
+  const double lowest = 2 * o.max_radius / 650; // exp(-650) is a normal number, its inverse too
+  if (o.temperature < lowest)
+    throw Error(Status::invalid_argument,
+                message("embed.temperature is ", o.temperature, "; with embed.max_radius ",
+                        o.max_radius, " it must be at least ", lowest));
+  return o;
 }
 
 } // namespace cape

@@ -1,6 +1,7 @@
 module;
 #include "internal/sizes.hpp"
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -79,6 +80,27 @@ std::vector<double> ordered_radii(const CausalOrder& order, std::span<const doub
   if (farthest > max_radius)
     for (double& r : out) r *= max_radius / farthest;
   return out;
+}
+
+void put_in_order(const CausalOrder& order, double max_radius, Matrix& points) {
+  std::vector<double> length(static_cast<std::size_t>(points.cols())), radius(length.size());
+  for (std::size_t i = 0; i < length.size(); ++i) {
+    const double* p = points.column(static_cast<std::int64_t>(i));
+    double sum = 0;
+    for (std::int64_t k = 1; k < points.rows(); ++k) sum += p[k] * p[k];
+    length[i] = std::sqrt(sum);
+    radius[i] = std::asinh(length[i]);
+  }
+  const std::vector<double> wanted = ordered_radii(order, radius, max_radius);
+  for (std::size_t i = 0; i < length.size(); ++i) {
+    if (wanted[i] == radius[i]) continue;
+    double* p = points.column(static_cast<std::int64_t>(i));
+    if (length[i] > 0)
+      for (std::int64_t k = 1; k < points.rows(); ++k) p[k] *= std::sinh(wanted[i]) / length[i];
+    else
+      p[1] = std::sinh(wanted[i]); // the origin has no direction
+    lorentz::project({p, static_cast<std::size_t>(points.rows())});
+  }
 }
 
 } // namespace cape

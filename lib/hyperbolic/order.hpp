@@ -30,4 +30,7 @@ private:
 std::vector<double> ordered_radii(const CausalOrder& order, std::span<const double> radius,
                                   double max_radius);
 
+/// Moves points, which are columns, along their directions until their radii follow the order.
+void put_in_order(const CausalOrder& order, double max_radius, Matrix& points);
+
 } // namespace cape
