@@ -312,30 +312,38 @@ void low_rank(int seeds) {
                         {500, 20, {0, 40}},      {500, 0, {0, 40}}};
   cape::DataOptions data;
   data.mechanism = Mechanism::linear;
-  for (const auto& [nodes, causes, ranks] : cases)
-    for (const std::int64_t rank : ranks) {
-      Moments edges;
-      Method method{"G, rank " + std::to_string(rank), {}, {}, {}};
-      for (std::uint64_t seed = first_seed; seed < first_seed + static_cast<std::uint64_t>(seeds);
-           ++seed) {
-        const Digraph truth = causes == 0 ? cape::simulate_dag(nodes, {}, seed)
-                                          : few_causes(nodes, causes, 2 * nodes / causes, seed);
-        const Matrix x = cape::simulate_data(truth, 5000, data, seed);
+  for (const auto& [nodes, causes, ranks] : cases) {
+    const std::string graph = causes == 0 ? "BA2" : std::to_string(causes) + "-causes";
+    const std::string name = graph + "-" + std::to_string(nodes) + "-lin";
+    Moments edges;
+    Method correlation{"|correlation|", {}, {}, {}};
+    std::vector<Method> methods;
+    for (const std::int64_t rank : ranks)
+      methods.push_back({"G, rank " + std::to_string(rank), {}, {}, {}});
+    for (std::uint64_t seed = first_seed; seed < first_seed + static_cast<std::uint64_t>(seeds);
+         ++seed) {
+      const Digraph truth = causes == 0 ? cape::simulate_dag(nodes, {}, seed)
+                                        : few_causes(nodes, causes, 2 * nodes / causes, seed);
+      const Matrix x = cape::simulate_data(truth, 5000, data, seed);
+      edges.add(static_cast<double>(truth.edges().size()));
+      correlation.auprc.add(cape::compare_scores(correlations(x), truth).auprc);
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
         cape::DagOptions options;
         options.sem = cape::Sem::linear;
         options.refine = cape::Refine::never;
-        options.rank = rank;
+        options.rank = ranks[r];
         cape::Run run(seed);
         const double start = processor_seconds();
         const cape::Dag dag = cape::learn_dag(x, options, run);
+        Method& method = methods[r];
         method.seconds.add(processor_seconds() - start);
-        edges.add(static_cast<double>(truth.edges().size()));
         method.shd.add(static_cast<double>(cape::compare_graphs(dag.graph, truth).shd));
         method.auprc.add(cape::compare_scores(sizes(to_matrix(dag.weights)), truth).auprc);
       }
-      const std::string graph = causes == 0 ? "BA2" : std::to_string(causes) + "-causes";
-      method.print(graph + "-" + std::to_string(nodes) + "-lin", edges.mean());
     }
+    for (const Method& method : methods) method.print(name, edges.mean());
+    correlation.print(name, edges.mean());
+  }
 }
 
 } // namespace
