@@ -9,7 +9,8 @@ enum { SKIPPED = 77 };
 static int make_locale(void) {
   char where[] = "/tmp/cape_locale.XXXXXX", command[128];
   if (mkdtemp(where) == NULL) return 0;
-  snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null", where);
+  snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null",
+           where);
   int made = system(command) == 0;
   if (made) {
     setenv("LOCPATH", where, 1);
