@@ -61,15 +61,18 @@ struct Cells {
       offsets.push_back(std::ssize(stored));
     }
   }
+  static const double* at(const Numbers& values, std::int64_t i) {
+    return values.empty() ? nullptr : values.data() + i;
+  }
   /// Of `count` cells from `first`.
   cape_matrix_view rows(std::int64_t first, std::int64_t count) const {
-    return CAPE_ROW_MATRIX_VIEW(by_row.data() + first * m, count, m);
+    return CAPE_ROW_MATRIX_VIEW(at(by_row, first * m), count, m);
   }
   cape_matrix_view cols(std::int64_t first, std::int64_t count) const {
-    return {sizeof(cape_matrix_view), by_column.data() + first, count, m, n, CAPE_COL_MAJOR, 0};
+    return {sizeof(cape_matrix_view), at(by_column, first), count, m, n, CAPE_COL_MAJOR, 0};
   }
   const double* factor(std::int64_t first = 0) const {
-    return scaled ? factors.data() + first : nullptr;
+    return scaled ? at(factors, first) : nullptr;
   }
   const std::int64_t* features() const { return all ? nullptr : chosen.data(); }
   std::int64_t width() const { return all ? m : std::ssize(chosen); }

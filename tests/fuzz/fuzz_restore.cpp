@@ -54,7 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input in(data, size);
   const std::int64_t m = in.in(0, 6);
   fuzz::Sparse weights(in, m, in.one_in(24) ? in.in(0, 6) : m, true), sign(in, m, m, true);
-  if (!in.one_in(8)) weights.view.layout = CAPE_COL_MAJOR, sign.view.layout = CAPE_COL_MAJOR;
+  if (!in.one_in(8) && weights.view.n_rows == weights.view.n_cols) // both are square
+    weights.view.layout = sign.view.layout = CAPE_COL_MAJOR;
   if (!in.one_in(8))
     for (double& s : sign.values) s = static_cast<double>((s > 0) - (s < 0));
   if (!in.one_in(4))

@@ -56,7 +56,10 @@ struct Sparse {
     view = CAPE_SPARSE_VIEW(values.data(), indices.data(), offsets.data(), rows, cols, by_row);
     switch (in.in(0, 20)) {
     case 0: offsets.front() = in.integer(); break;
-    case 1: offsets[offsets.size() / 2] = in.integer(); break;
+    case 1: // not the last, which says how many values there are
+      if (const std::int64_t wrong = in.integer(); offsets.size() > 2)
+        offsets[offsets.size() / 2] = wrong;
+      break;
     case 2:
       if (!indices.empty()) indices[0] = static_cast<std::int32_t>(in.bits(4));
       break;
