@@ -33,6 +33,21 @@ const cape::SparseMatrix& statistic_of(const cape_dag* dag) {
   return dag->dag.statistic;
 }
 
+const cape::SparseMatrix& support_of(const cape_dag* dag) {
+  const cape::Dag& fit = learned(dag);
+  if (fit.support.empty() && fit.graph.size() > 0)
+    throw cape::Error(cape::Status::bad_state,
+                      "dag was restored from its weights, so it has no support");
+  return fit.support;
+}
+
+const cape::SparseMatrix& bag_share_of(const cape_dag* dag) {
+  if (learned(dag).bags == 0)
+    throw cape::Error(cape::Status::bad_state,
+                      "dag is one fit to all rows, so it has no shares of bags; see dag.bags");
+  return dag->dag.bag_share;
+}
+
 void copy_sparse(double* out, int64_t n_rows, int64_t n_cols, const cape::SparseMatrix& values) {
   check_output(out, n_rows, n_cols, values.rows, values.cols);
   std::fill_n(out, n_rows * n_cols, 0.0);
@@ -199,6 +214,9 @@ cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag) {
     info.converged = d.converged;
     info.refined = d.refined;
     info.acyclic = is_acyclic(d.graph);
+    info.n_bags = d.bags;
+    info.false_discovery_rate = d.false_discovery_rate;
+    info.n_tested_pairs = d.tested_pairs;
     write_struct(out, info);
   });
 }
@@ -251,6 +269,14 @@ cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_cols, cons
   return guard([&] { copy_sparse(out, n_rows, n_cols, statistic_of(dag)); });
 }
 
+cape_status cape_dag_support(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] { copy_sparse(out, n_rows, n_cols, support_of(dag)); });
+}
+
+cape_status cape_dag_bag_share(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] { copy_sparse(out, n_rows, n_cols, bag_share_of(dag)); });
+}
+
 cape_status cape_dag_weights_view(cape_sparse_view* out, const cape_dag* dag) {
   return guard([&] { lend(out, learned(dag).weights); });
 }
@@ -261,6 +287,14 @@ cape_status cape_dag_sign_view(cape_sparse_view* out, const cape_dag* dag) {
 
 cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag) {
   return guard([&] { lend(out, statistic_of(dag)); });
+}
+
+cape_status cape_dag_support_view(cape_sparse_view* out, const cape_dag* dag) {
+  return guard([&] { lend(out, support_of(dag)); });
+}
+
+cape_status cape_dag_bag_share_view(cape_sparse_view* out, const cape_dag* dag) {
+  return guard([&] { lend(out, bag_share_of(dag)); });
 }
 
 cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag) {

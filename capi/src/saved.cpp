@@ -15,8 +15,9 @@ namespace {
 template <class Archive, class Graph>
 void dag_parts(Archive& archive, Graph& g) {
   auto& d = g.dag;
-  archive(g.learned, d.graph, d.weights, d.sign, d.statistic, d.required, d.order, d.history,
-          d.converged, d.refined, d.h, d.lambda, d.threshold, d.effective_threshold);
+  archive(g.learned, d.graph, d.weights, d.sign, d.statistic, d.support, d.bags, d.bag_share,
+          d.required, d.order, d.history, d.converged, d.refined, d.false_discovery_rate, d.tested_pairs, d.h,
+          d.lambda, d.threshold, d.effective_threshold);
   auto& s = d.suggestion;
   archive(s.threshold, s.effects, s.causes, s.differing, d.n_removed_for_acyclicity, d.center,
           d.scale, d.constant, d.collinear, d.warnings);
@@ -64,6 +65,8 @@ void check(const cape_dag& g) {
   require(std::ranges::all_of(d.required, joins_nodes) &&
               std::ranges::all_of(d.collinear, joins_nodes),
           "an edge joins nodes that there are not");
+  require(d.false_discovery_rate >= 0 && d.false_discovery_rate <= 1 && d.tested_pairs >= 0,
+          "its rate of false discoveries is none");
   require(std::isfinite(d.h) && std::isfinite(d.lambda) && std::isfinite(d.threshold) &&
               std::isfinite(d.effective_threshold) && std::isfinite(d.suggestion.threshold) &&
               finite(d.center) && finite(d.scale),
@@ -72,7 +75,8 @@ void check(const cape_dag& g) {
     require(finite({e.loss, e.reconstruction, e.kl, e.h, e.rho, e.alpha}),
             "its history is not finite");
   if (!g.learned) {
-    require(d.weights.empty() && d.sign.empty() && d.statistic.empty() && d.order.empty(),
+    require(d.weights.empty() && d.sign.empty() && d.statistic.empty() && d.support.empty() &&
+                d.bags == 0 && d.bag_share.empty() && d.order.empty(),
             "a graph that was not learned has weights before pruning");
     return;
   }
@@ -80,6 +84,13 @@ void check(const cape_dag& g) {
     require(m->rows == nodes && m->cols == nodes, "weights and signs are not of its nodes");
   require(d.statistic.empty() ? !d.refined : d.statistic.rows == nodes && d.statistic.cols == nodes,
           "statistics are not of its nodes");
+  const auto is_of_pairs = [nodes](const cape::SparseMatrix& m) {
+    return m.rows == nodes && m.cols == nodes &&
+           std::ranges::all_of(m.values, [](double v) { return v >= 0; });
+  };
+  require(d.support.empty() || is_of_pairs(d.support), "the support is not of its nodes");
+  require(d.bags == 0 ? d.bag_share.empty() : d.bags > 0 && is_of_pairs(d.bag_share),
+          "shares of bags are not of its nodes");
   require(is_of(d.center, nodes) && is_of(d.scale, nodes), "the scaling is not of its nodes");
   std::vector<int64_t> sorted = d.order, all(sorted.size());
   std::ranges::sort(sorted);
@@ -103,8 +114,8 @@ void check(const cape::Embedding& e) {
           "a number is not finite");
 }
 
-constexpr std::string_view dag_tag = "CAPEDAG1", embedding_tag = "CAPEEMB1",
-                           result_tag = "CAPERES1";
+constexpr std::string_view dag_tag = "CAPEDAG2", embedding_tag = "CAPEEMB1",
+                           result_tag = "CAPERES2";
 
 auto dag_writer(const cape_dag& dag) {
   return [&dag](Writer& to) { dag_parts(to, dag); };

@@ -14,8 +14,8 @@ export namespace cape {
 
 /// What a long computation tells while it runs. `stage` must outlive the run (a literal does).
 struct Progress {
-  /// "preprocess", "simulate", "dag.impute", "dag", "dag.refine", "dag.threshold" or "embed"; "" in
-  /// functions that have no steps to tell of.
+  /// "preprocess", "simulate", "dag.impute", "dag", "dag.support", "dag.refine", "dag.threshold" or
+  /// "embed"; "" in functions that have no steps to tell of.
   std::string_view stage;
   std::int64_t step = 0;  ///< steps done
   std::int64_t total = 0; ///< steps in all; 0 when not known

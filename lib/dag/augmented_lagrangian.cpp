@@ -43,56 +43,58 @@ bool all_finite(const std::vector<T>& values) {
   return std::ranges::all_of(values, [](T v) { return std::isfinite(v); });
 }
 
-// One step of Adam, where |W|_1 is taken by its proximal operator: by its subgradient, weights without
-// an effect would jitter about 0 by a step, and the penalty would read the jitter as cycles and wear
-// down the edges that are real. factor: inputs x features, see augmented_lagrangian().
+// One step of Adam, where |W|_1 is taken by its proximal operator: by its subgradient, weights
+// without an effect would jitter about 0 by a step, and the penalty would read the jitter as cycles
+// and wear down the edges that are real. factor: inputs x features, see train().
 template <class T>
 void proximal_step(optim::Adam<T>& adam, std::vector<T>& parameters, const std::vector<T>& gradient,
-                   const Shrinkage& shrinkage, const Matrix& factor, std::int64_t channels,
+                   const Shrinkage& shrinkage, const BasicMatrix<T>& factor, std::int64_t channels,
                    double rate, double lambda, Run& run) {
   adam.begin(rate);
-  const auto move = [&](std::int64_t first, std::int64_t last, double l1) {
+  const auto move = [&](std::int64_t first, std::int64_t last, double l1,
+                        std::span<const T> factors = {}) {
     const auto at = static_cast<std::size_t>(first), n = static_cast<std::size_t>(last - first);
     adam.move(first, std::span(parameters).subspan(at, n), std::span(gradient).subspan(at, n),
-              {.l1 = l1});
+              {.l1 = l1}, factors);
   };
-  constexpr std::int64_t block = 1 << 16;
-  const std::int64_t blocks = ceil_div(shrinkage.length, block);
   const std::int64_t parts = std::ssize(shrinkage.factor);
-  run.parallel_for(parts * blocks, [&](std::int64_t task) {
-    const std::int64_t part = task / blocks, end = (part + 1) * shrinkage.length;
-    const std::int64_t first = part * shrinkage.length + task % blocks * block;
-    move(first, std::min(end, first + block),
-         factor.empty() ? lambda * shrinkage.factor[static_cast<std::size_t>(part)] : 0);
-  });
-  if (!factor.empty()) {
-    const double threshold = rate * lambda;
+  if (factor.empty()) {
+    constexpr std::int64_t block = 1 << 16;
+    const std::int64_t blocks = ceil_div(shrinkage.length, block);
+    run.parallel_for(parts * blocks, [&](std::int64_t task) {
+      const std::int64_t part = task / blocks, end = (part + 1) * shrinkage.length;
+      const std::int64_t first = part * shrinkage.length + task % blocks * block;
+      move(first, std::min(end, first + block),
+           lambda * shrinkage.factor[static_cast<std::size_t>(part)]);
+    });
+  } else {
     const std::int64_t inputs = factor.rows();
-    for (std::int64_t u = 0; u < factor.cols() * channels; ++u) {
-      const double* of_effect = factor.column(u / channels);
-      for (std::int64_t i = 0; i < inputs; ++i) {
-        T& p = parameters[static_cast<std::size_t>(u * inputs + i)];
-        const double size =
-            std::fabs(p) - threshold * of_effect[i] / adam.metric(u * inputs + i);
-        p = std::isinf(of_effect[i]) ? 0 : std::copysign(static_cast<T>(std::max(size, 0.0)), p);
-      }
-    }
+    run.parallel_for(ceil_div(factor.cols(), block_effects), [&](std::int64_t b) {
+      const std::int64_t end = std::min(factor.cols(), (b + 1) * block_effects);
+      for (std::int64_t j = b * block_effects; j < end; ++j)
+        for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
+          move(u * inputs, (u + 1) * inputs, lambda,
+               {factor.column(j), static_cast<std::size_t>(inputs)});
+    });
   }
   move(parts * shrinkage.length, std::ssize(parameters), 0);
 }
 
-// Minibatches of the rows of a table, gathered in one matrix.
+// Minibatches of some rows of a table, gathered in one matrix.
 template <class T>
 class BatchReader {
 public:
-  BatchReader(const Table& table, std::int64_t rows, std::uint64_t seed)
-      : table_(table), batches_(table.rows(), rows, seed, "dag.batch") {}
+  /// The rows outlive this.
+  BatchReader(const Table& table, std::span<const std::int64_t> rows, std::int64_t batch_rows,
+              std::uint64_t seed)
+      : table_(table), rows_(rows), batches_(std::ssize(rows), batch_rows, seed, "dag.batch") {}
 
   /// Go on as if `batches` had been read.
   void skip(std::int64_t batches) { batches_.skip(batches); }
 
   Batch<T> next(Run& run) {
-    const std::span<const std::int64_t> rows = batches_.next();
+    std::vector<std::int64_t> rows;
+    for (const std::int64_t r : batches_.next()) rows.push_back(rows_[static_cast<std::size_t>(r)]);
     x_ = table_.read<T>(rows, run);
     weight_ = table_.read_weights<T>(rows, run);
     return {x_.data(), weight_.empty() ? nullptr : weight_.data(), std::ssize(rows)};
@@ -100,12 +102,13 @@ public:
 
 private:
   const Table& table_;
+  std::span<const std::int64_t> rows_;
   optim::Minibatches batches_;
   BasicMatrix<T> x_, weight_;
 };
 
 template <class T>
-void exclude_edges(const Matrix& factor, std::int64_t channels, T* parameters) {
+void exclude_edges(const BasicMatrix<T>& factor, std::int64_t channels, T* parameters) {
   for (std::int64_t j = 0; j < factor.cols(); ++j)
     for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
       for (std::int64_t i = 0; i < factor.rows(); ++i)
@@ -132,15 +135,17 @@ void write(const Solution<T>& fit, std::vector<double>& out) {
 }
 
 template <class T>
-std::span<const double> resume(const Checkpoint& checkpoint, Solution<T>& fit) {
+std::span<const double> resume(const Place& place, Solution<T>& fit) {
   constexpr std::int64_t multipliers = 5; // two of Adam, rho, alpha, h
-  checkpoint.check(epoch_values * checkpoint.epoch + 3 * std::ssize(fit.parameters) + multipliers);
-  const double* in = checkpoint.values.data();
-  for (std::int64_t e = 0; e < checkpoint.epoch; ++e, in += epoch_values)
+  const std::int64_t epochs = place.epochs();
+  place.checkpoint->check(place.values_before + epoch_values * epochs +
+                          3 * std::ssize(fit.parameters) + multipliers);
+  const double* in = place.checkpoint->values.data() + place.values_before;
+  for (std::int64_t e = 0; e < epochs; ++e, in += epoch_values)
     fit.history.push_back({e + 1, in[1], in[2], in[3], in[4], in[5], in[6]});
   std::copy_n(in, fit.parameters.size(), fit.parameters.begin());
-  return std::span(checkpoint.values)
-      .subspan(static_cast<std::size_t>(epoch_values * checkpoint.epoch) + fit.parameters.size());
+  return std::span<const double>(in + fit.parameters.size(),
+                                 2 * fit.parameters.size() + multipliers);
 }
 
 [[noreturn]] void diverged(std::string_view what, std::int64_t epoch) {
@@ -149,8 +154,8 @@ std::span<const double> resume(const Checkpoint& checkpoint, Solution<T>& fit) {
                       ": use a lower learning rate, or scale the columns (standardize)"));
 }
 
-// h. The log-det form exists only for spectral radii below 1: a step that leaves its domain is pulled
-// back by shrinking the edge weights.
+// h. The log-det form exists only for spectral radii below 1: a step that leaves its domain is
+// pulled back by shrinking the edge weights.
 template <class T>
 double constraint_in_domain(Objective<T>& objective, std::vector<T>& parameters,
                             std::int64_t epoch, Run& run) {
@@ -165,11 +170,12 @@ double constraint_in_domain(Objective<T>& objective, std::vector<T>& parameters,
 }
 
 template <class T>
-Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lambda,
-                                 const Matrix& factor, const std::vector<Edge>& start,
-                                 const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+Solution<T> augmented_lagrangian(Model<T>& model, const Table& table,
+                                 std::span<const std::int64_t> rows, double lambda,
+                                 const BasicMatrix<T>& factor, const std::vector<Edge>& start,
+                                 const DagOptions& options, Run& run, const Place& place) {
   const std::int64_t m = model.shape().features;
-  const TrainingPlan plan(table.rows(), m, options);
+  const TrainingPlan plan(std::ssize(rows), m, options);
 
   Solution<T> fit;
   fit.parameters.resize(static_cast<std::size_t>(model.shape().parameters));
@@ -180,7 +186,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
   Objective<T> objective(model, options.constraint);
   optim::Adam<T> adam(std::ssize(fit.parameters));
   const optim::CosineSchedule part_of_rate(plan.steps, final_rate);
-  BatchReader<T> reader(table, plan.batch_rows, run.seed());
+  BatchReader<T> reader(table, rows, plan.batch_rows, run.seed());
   std::int64_t renewal = 0;
   const auto renew_constraint = [&](std::int64_t step, std::int64_t epoch) {
     if (step < renewal) return;
@@ -188,16 +194,16 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
     constraint_in_domain(objective, fit.parameters, epoch, run);
   };
 
-  Penalty penalty{lambda, options.l2, first_rho(m), 0.0, factor.empty() ? nullptr : &factor};
+  Penalty<T> penalty{lambda, options.l2, first_rho(m), 0.0, factor.empty() ? nullptr : &factor};
   double h_before = std::numeric_limits<double>::max();
   std::int64_t step = 0, first_epoch = 1;
-  if (checkpoint && checkpoint->epoch > 0) {
-    const std::span<const double> multipliers = adam.restore(resume(*checkpoint, fit));
+  if (place.epochs() > 0) {
+    const std::span<const double> multipliers = adam.restore(resume(place, fit));
     penalty.rho = multipliers[0];
     penalty.alpha = multipliers[1];
     h_before = multipliers[2];
-    first_epoch = checkpoint->epoch + 1;
-    step = checkpoint->epoch * plan.steps_per_epoch;
+    first_epoch = place.epochs() + 1;
+    step = place.epochs() * plan.steps_per_epoch;
     while (renewal < step) renewal = plan.next_renewal(renewal);
     reader.skip(step);
     fit.h = objective.constraint(fit.parameters.data(), run);
@@ -235,17 +241,18 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
       h_before = fit.h;
     }
     // What is not finite is not kept: the state before it leads there again.
-    if (checkpoint && ends_with_h && std::isfinite(penalty.alpha) && std::isfinite(fit.h) &&
+    if (place.checkpoint && ends_with_h && std::isfinite(penalty.alpha) && std::isfinite(fit.h) &&
         all_finite(fit.parameters) && adam.finite()) {
       // Room first, for some more epochs: between the old state and the new one nothing can fail.
-      checkpoint->values.reserve(
-          static_cast<std::size_t>(epoch_values * (epoch / 1000 + 1) * 1000 + 5) +
-          3 * fit.parameters.size());
-      checkpoint->values.clear();
-      write(fit, checkpoint->values);
-      adam.save(checkpoint->values);
-      checkpoint->values.insert(checkpoint->values.end(), {penalty.rho, penalty.alpha, h_before});
-      checkpoint->epoch = epoch;
+      std::vector<double>& values = place.checkpoint->values;
+      values.reserve(static_cast<std::size_t>(place.values_before +
+                                              epoch_values * (epoch / 1000 + 1) * 1000 + 5) +
+                     3 * fit.parameters.size());
+      values.resize(static_cast<std::size_t>(place.values_before));
+      write(fit, values);
+      adam.save(values);
+      values.insert(values.end(), {penalty.rho, penalty.alpha, h_before});
+      place.checkpoint->epoch = place.epochs_before + epoch;
     }
   }
   if (!std::isfinite(fit.h)) diverged("h(A) is", options.epochs); // of a checkpoint, without an epoch more
@@ -253,23 +260,28 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table, double lam
 }
 
 template <class T>
-TrainedModel train_in(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
-                      const std::vector<Edge>& start, const DagOptions& options, Run& run,
-                      Checkpoint* checkpoint) {
-  const std::unique_ptr<Model<T>> model = make_model<T>(table.features(), causes, options);
-  Solution<T> solution =
-      augmented_lagrangian(*model, table, lambda, factor, start, options, run, checkpoint);
+TrainedModel train_in(const Table& table, std::span<const std::int64_t> rows, const Causes& causes,
+                      double lambda, const Matrix& factor, const std::vector<Edge>& start,
+                      const DagOptions& options, Run& run, const Place& place) {
+  const std::int64_t m = table.features();
+  const std::unique_ptr<Model<T>> model =
+      make_model<T>(m, causes, Noise(options, m, std::ssize(rows)), options);
+  BasicMatrix<T> factors(factor.rows(), factor.cols());
+  std::transform(factor.data(), factor.data() + factor.size(), factors.data(),
+                 [](double f) { return static_cast<T>(f); });
+  Solution<T> solution = augmented_lagrangian(*model, table, rows, lambda, factors, start, options,
+                                              run, place);
   return {model->edges(table, solution.parameters.data(), run), std::move(solution.history),
           solution.h};
 }
 
 } // namespace
 
-TrainedModel train(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
-                   const std::vector<Edge>& start, const DagOptions& options, Run& run,
-                   Checkpoint* checkpoint) {
+TrainedModel train(const Table& table, std::span<const std::int64_t> rows, const Causes& causes,
+                   double lambda, const Matrix& factor, const std::vector<Edge>& start,
+                   const DagOptions& options, Run& run, const Place& place) {
   const auto learn = trains_in_float(options) ? train_in<float> : train_in<double>;
-  return learn(table, causes, lambda, factor, start, options, run, checkpoint);
+  return learn(table, rows, causes, lambda, factor, start, options, run, place);
 }
 
 } // namespace cape::sem

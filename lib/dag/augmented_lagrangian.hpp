@@ -10,13 +10,20 @@ struct TrainedModel {
   std::vector<DagEpoch> history;
   double h = 0;
 };
+/// Where a checkpoint keeps the state of a training: behind what was there before it.
+struct Place {
+  Checkpoint* checkpoint = nullptr; ///< null: none
+  std::int64_t epochs_before = 0, values_before = 0;
+  /// Whole epochs of this training that are done.
+  inline std::int64_t epochs() const { return checkpoint ? checkpoint->epoch - epochs_before : 0; }
+};
 /// The paper's alternating updates of the model of the options, in their precision: proximal Adam
-/// on minibatches; alpha and rho now and then.
+/// on minibatches of these rows of the table; alpha and rho now and then.
 /// factor: inputs x features factors of lambda, infinite where there can be no edge; or empty.
 /// start: edges from input `from` of effect `to`, with the weights that they start from.
-/// checkpoint: null, or where to go on, kept up to date.
-TrainedModel train(const Table& table, const Causes& causes, double lambda, const Matrix& factor,
-                   const std::vector<Edge>& start, const DagOptions& options, Run& run,
-                   Checkpoint* checkpoint);
+/// place: where to go on, kept up to date.
+TrainedModel train(const Table& table, std::span<const std::int64_t> rows, const Causes& causes,
+                   double lambda, const Matrix& factor, const std::vector<Edge>& start,
+                   const DagOptions& options, Run& run, const Place& place);
 
 } // namespace cape::sem

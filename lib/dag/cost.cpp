@@ -3,16 +3,19 @@ module;
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <new>
 #include <span>
 #include <typeinfo>
 #include <variant>
 #include <vector>
 module cape.dag;
+#include "dag/bags.hpp"
 #include "dag/cost.hpp"
 #include "dag/low_rank.hpp"
 #include "dag/options.hpp"
 #include "dag/screening.hpp"
+#include "dag/support.hpp"
 #include "dag/threshold.hpp"
 #include "dag/training_plan.hpp"
 
@@ -64,7 +67,7 @@ double refinement_seconds(std::int64_t rows, std::int64_t columns, const DagOpti
   };
   if (refines(options, columns))
     return seconds(rows, columns,
-                   searches_order(options, columns) ? std::min(real(columns), 40.0) : 4);
+                   searches_order(options, rows, columns) ? std::min(real(columns), 40.0) : 4);
   if (tests_sample(options, columns))
     return seconds(std::min(rows, sampled_rows), sampled_effects, 4);
   return 0;
@@ -89,14 +92,23 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   // Signs take 256 rows.
   const double batch = real(std::min(rows, std::max<std::int64_t>(options.batch_size, 256)));
   if (options.rank > 0)
-    return table_bytes(rows, columns) + sem::low_rank_memory(columns, batch, options.rank);
+    return table_bytes(rows, columns) +
+           std::max(sem::low_rank_memory(columns, batch, options.rank),
+                    sem::support_memory(rows, columns));
   // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
   // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
   // result replaces.
   const double screening = packed ? 4 * 3 * real(sem::screened_rows(rows, columns)) * m : 0;
   const double training = number * (4 * units * m * inputs + batch * m * (units + 2)) +
                           (packed ? 5 * 8 : 2 * 8 + 6 * number) * m * inputs;
-  return table_bytes(rows, columns) + std::max(screening, training);
+  // The factors of the penalty, in either precision; before them, columns and their squares, in float, of
+  // the rows that they look at, and the values in double. What bags have in common.
+  const double factors = (8 + number) * m * inputs;
+  const double associations = (2 * 4 + 8) * real(sem::screened_rows(rows, columns)) * m;
+  const double sums = sem::bag_count(options, rows, columns) > 0 ? 3 * 8 * m * m : 0;
+  return table_bytes(rows, columns) + sums +
+         std::max({screening, associations + factors, training + factors,
+                   sem::support_memory(rows, columns)});
 }
 
 double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options_in) {
@@ -106,8 +118,16 @@ double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptio
   sem::check_low_rank(columns, {}, options);
   if (rows == 0 || columns == 0) return 0;
   const std::int64_t inputs = inputs_of_effect(options, columns);
-  return (inputs < columns ? screening_seconds(rows, columns) : 0) +
-         training_seconds(rows, columns, inputs, options) +
+  double training = 0;
+  if (const std::int64_t bags = sem::bag_count(options, rows, columns); bags > 0) {
+    DagOptions of_bag = options;
+    of_bag.epochs = sem::bag_epochs(options);
+    training = real(bags) * training_seconds(sem::bag_rows(rows), columns, inputs, of_bag);
+  } else {
+    training = training_seconds(rows, columns, inputs, options);
+  }
+  return (inputs < columns ? screening_seconds(rows, columns) : 0) + training +
+         sem::support_operations(rows, columns) * per_product +
          refinement_seconds(rows, columns, options);
 }
 

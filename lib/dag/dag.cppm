@@ -35,22 +35,37 @@ struct Dag {
   // M x M, by columns; zeros, which are most of their entries, are not stored.
   SparseMatrix weights; ///< before pruning; zero diagonal. Model G: norms (>= 0); linear and paper:
                         ///< signed. Of low rank: without those of at most a tenth of the threshold
-  SparseMatrix sign;    ///< -1 or 1: direction in which the effect moves with the cause
+  SparseMatrix sign;    ///< -1 or 1: direction in which the effect moves with the cause; 0: either
+  /// How much speaks for each ordered pair: |weights| over their root mean square, and, of up to
+  /// 1,000 columns, min(1, 5 M / N) times a stability selection by the lasso over its own. A
+  /// ranking for where directions cannot be told; not acyclic; comparable within a fit only. 0:
+  /// nothing
+  SparseMatrix support;
+  std::int64_t bags = 0;  ///< fits to parts of the rows whose mean `weights` is; 0: one fit to all
+  SparseMatrix bag_share; ///< of these, those with a weight above the threshold; empty without bags
   SparseMatrix statistic; ///< t statistics of the refinement (0 where not tested); empty if not
                           ///< refined
-  /// What is returned as the DAG: pruned or refined, acyclic. Edge weights are `weights`, signed by
-  /// `sign`; an edge that the refinement or the user's knowledge keeps against a smaller weight
-  /// gets the threshold
+  /// Of a refined graph: the share of its edges, but those required, that is expected to join what
+  /// is not joined, one way or the other (see DagOptions::refine_fdr), and the pairs that could have
+  /// been joined by chance; 0 if that was not limited
+  double false_discovery_rate = 0;
+  std::int64_t tested_pairs = 0;
+  /// What is returned as the DAG: pruned or refined, acyclic, signed by `sign`. Pruned: the sizes
+  /// are those of `weights`. Refined: what the edge explains, TestedEdges::strength, but at least
+  /// 0.01. An edge that the user's knowledge keeps against a smaller size gets the threshold
   Digraph graph;
   std::vector<Edge> required;      ///< by the user's knowledge; prune() keeps them too
   std::vector<std::int64_t> order; ///< a topological order of graph
   std::vector<DagEpoch> history;
   bool converged = false; ///< h <= h_tolerance at the end
   bool refined = false;
-  double h = 0;      ///< h of the unpruned weights; of low rank: with the diagonal, an upper bound
+  /// h of the unpruned weights, with bags the largest of theirs; of low rank: with the diagonal, an
+  /// upper bound
+  double h = 0;
   double lambda = 0; ///< the L1 weight that was used
   double threshold = 0;
-  double effective_threshold = 0; ///< the smallest |weight| that was kept (threshold if none)
+  /// The smallest |weight| of an edge of the graph (threshold if there is none)
+  double effective_threshold = 0;
   ThresholdSuggestion suggestion; ///< where the threshold was chosen by it
   std::int64_t n_removed_for_acyclicity = 0;
   std::vector<double> center, scale;  ///< applied to the columns before learning
@@ -72,12 +87,13 @@ struct Dag {
 /// kind. Same seed, same bits, for any number of threads.
 ///
 /// Missing values are drawn from their distribution given what is known of their row, by chained
-/// equations: each column on the 30 others that predict it best, one for five rows where it is known
-/// at most; ten sweeps of least squares, and with up to 5,000 columns, unless sem is linear, four of
-/// the refinement's regressions. The graph is learned from the completed table, and the refinement
-/// tests an edge on the rows where both its ends are known. That is right if what is missing is so at
-/// random given what is known (it may depend on values that are there, not on those that are not).
-/// O(N M 30^2) for a sweep of least squares, and M regressions for one of networks.
+/// equations: each column on the 30 others that predict it best, one for five rows where it is
+/// known at most; ten sweeps of least squares, and with up to 5,000 columns, unless sem is linear,
+/// four of the refinement's regressions. The graph is learned from the completed table, and the
+/// refinement tests an edge on the rows where both its ends are known. That is right if what is
+/// missing is so at random given what is known (it may depend on values that are there, not on
+/// those that are not). O(N M 30^2) for a sweep of least squares, and M regressions for one of
+/// networks.
 ///
 /// An epoch has at least clamp(3600 / M, 15, 120) steps: a table with few rows is passed over
 /// several times. (10 nodes, 80 rows, mean SHD of 10 graphs with 16 edges: 1 step an epoch 18.6, 15
@@ -87,25 +103,25 @@ struct Dag {
 /// O(steps (batch M^2 hidden + M^3 / k)) for model G.
 /// Paper: eq_OptDAG, eq_lossdag; docs/method.md for the departures.
 ///
-/// Prior: edges that its knowledge excludes have the weight 0 in every step; required ones are free of
-/// lambda and always in the graph. A row's weight multiplies its part of the loss. The fit is to the
-/// bit that of the table without its rows of weight 0, and of those whose values are all missing. A
-/// column that does not vary within any batch has no variance. One that varies, but whose equation
-/// holds in fewer than 10 rows, or only where it does not vary within a batch, gets no causes but
-/// those required (an error with rank above 0), and Dag::warnings says so. Perturbed values and
-/// weights keep the graph from being refined. Error(invalid_argument) for numbers out of range, an
-/// edge both required and excluded, a cycle of required edges, a required edge of a column without
-/// variance; Error(dim_mismatch) for members of another length.
+/// Prior: edges that its knowledge excludes have the weight 0 in every step; required ones are free
+/// of lambda and always in the graph. A row's weight multiplies its part of the loss. The fit is to
+/// the bit that of the table without its rows of weight 0, and of those whose values are all
+/// missing. A column that does not vary within any batch has no variance. One that varies, but
+/// whose equation holds in fewer than 10 rows, or only where it does not vary within a batch, gets
+/// no causes but those required (an error with rank above 0), and Dag::warnings says so. Perturbed
+/// values and weights keep the graph from being refined. Error(invalid_argument) for numbers out of
+/// range, an edge both required and excluded, a cycle of required edges, a required edge of a
+/// column without variance; Error(dim_mismatch) for members of another length.
 ///
-/// Checkpoint, unless it is null: the fit goes on from it if it is not empty, and keeps it up to date:
-/// after an Error(cancelled), or any other, another call goes on where this one was, and has the bits
-/// of a fit that was not interrupted. It is the state at the end of the last epoch that ended with a
-/// renewal of dh/dA, and after the last epoch every regression of the refinement that was finished;
-/// what was done since then, and the screening before the first epoch, is done again. When an error
-/// leaves it, it has all that it had before. Error(invalid_argument) if it is that of another table,
-/// prior, options or seed, of another build of this library, or of another BLAS kernel or SIMD target,
-/// or damaged. Holds three doubles for every parameter of the model, and two numbers for every
-/// regression.
+/// Checkpoint, unless it is null: the fit goes on from it if it is not empty, and keeps it up to
+/// date: after an Error(cancelled), or any other, another call goes on where this one was, and has
+/// the bits of a fit that was not interrupted. It is the state at the end of the last epoch that
+/// ended with a renewal of dh/dA, and after the last epoch every regression of the refinement that
+/// was finished; what was done since then, and the screening before the first epoch, is done again.
+/// When an error leaves it, it has all that it had before. Error(invalid_argument) if it is that of
+/// another table, prior, options or seed, of another build of this library, or of another BLAS
+/// kernel or SIMD target, or damaged. Holds three doubles for every parameter of the model, three
+/// for every pair of columns where there are bags, and four numbers for every regression.
 Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run, const Prior& prior = {},
               Checkpoint* checkpoint = nullptr);
 
@@ -117,13 +133,13 @@ struct RowSource {
   /// is called on the thread that learns, and what it throws reaches the caller.
   std::function<void(std::span<const std::int64_t> numbers, double* out)> read;
 };
-/// The same fit of a table that is never in memory as a whole: to the bit that of the same values in
-/// a matrix. The rows are passed over seven times in order (eight where columns may be collinear), in
-/// blocks of 1 M values or 256 rows; the rows that screening looks at, if there are candidates, are
-/// read once more; and so are those of every minibatch.
-/// Values must be finite, whatever options.missing, and of a prior only the knowledge can be used. A
-/// fit that is refined reads the whole table, and Error(out_of_memory) if that does not fit. Memory:
-/// that of learn_dag_memory() without the tables, and 8 bytes a row. Other errors as above.
+/// The same fit of a table that is never in memory as a whole: to the bit that of the same values
+/// in a matrix. The rows are passed over seven times in order (eight where columns may be
+/// collinear), in blocks of 1 M values or 256 rows; the rows that screening looks at, if there are
+/// candidates, are read once more; and so are those of every minibatch.
+/// Values must be finite, whatever options.missing, and of a prior only the knowledge can be used.
+/// A fit that is refined reads the whole table, and Error(out_of_memory) if that does not fit.
+/// Memory: that of learn_dag_memory() without the tables, and 8 bytes a row. Other errors as above.
 Dag learn_dag(const RowSource& source, const DagOptions& options, Run& run,
               const Knowledge& knowledge = {}, Checkpoint* checkpoint = nullptr);
 

@@ -27,30 +27,19 @@ T total(const T (&part)[lanes]) {
   return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
-// Of the edge weights times their factors; excluded edges have the weight 0.
-template <class T>
-double absolute_sum(const T* parameters, const Matrix& factor, std::int64_t channels) {
-  double total = 0;
-  for (std::int64_t j = 0; j < factor.cols(); ++j)
-    for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
-      for (std::int64_t i = 0; i < factor.rows(); ++i)
-        if (const T w = parameters[u * factor.rows() + i]; w != 0)
-          total += factor(i, j) * std::fabs(w);
-  return total;
-}
-
 struct Sums {
   double absolute = 0, squares = 0;
 };
 
 // Adds pull w, the gradient of the constraint and of the ridge for the n weights of one unit, and
-// their |w| and w^2.
+// their |w| by factors, and w^2.
 template <class T>
-void add_penalty(const T* w, const T* pull, std::int64_t n, T* gradient, Sums& sums) {
+void add_penalty(const T* w, const T* pull, const T* factor, std::int64_t n, T* gradient,
+                 Sums& sums) {
   T absolute[lanes] = {}, squares[lanes] = {};
   const auto add = [&](std::int64_t i, int lane) {
     gradient[i] += pull[i] * w[i];
-    absolute[lane] += std::fabs(w[i]);
+    absolute[lane] += factor[i] * std::fabs(w[i]);
     squares[lane] += w[i] * w[i];
   };
   std::int64_t i = 0;
@@ -73,7 +62,7 @@ public:
         squares_(absolute_.size()) {}
 
   double constraint(const T* parameters, Run& run) override;
-  double add(const T* parameters, const Penalty& penalty, T* gradient, Run& run) override;
+  double add(const T* parameters, const Penalty<T>& penalty, T* gradient, Run& run) override;
   Shrinkage shrinkage(const T*) const override { return {model_.edge_parameters(), {1.0}}; }
 
 private:
@@ -103,7 +92,7 @@ double EdgeWeightTerms<T>::constraint(const T* parameters, Run& run) {
 }
 
 template <class T>
-double EdgeWeightTerms<T>::add(const T* parameters, const Penalty& penalty, T* gradient,
+double EdgeWeightTerms<T>::add(const T* parameters, const Penalty<T>& penalty, T* gradient,
                                Run& run) {
   const std::int64_t m = model_.shape().features, inputs = model_.shape().inputs,
                      channels = model_.shape().channels;
@@ -113,26 +102,29 @@ double EdgeWeightTerms<T>::add(const T* parameters, const Penalty& penalty, T* g
   const std::int64_t blocks = ceil_div(m, block_effects);
   run.parallel_for(blocks, [&](std::int64_t block) {
     Sums sums;
-    std::vector<T> pull(static_cast<std::size_t>(inputs));
+    std::vector<T> pull(static_cast<std::size_t>(inputs)), factor(pull.size(), T(1));
     const std::int64_t end = std::min(m, (block + 1) * block_effects);
     for (std::int64_t j = block * block_effects; j < end; ++j) {
       const double* slope = slope_.column(j);
       std::transform(slope, slope + inputs, pull.begin(),
                      [&](double s) { return static_cast<T>(multiplier * s + l2); });
+      if (penalty.factor) // the weights of what is excluded are 0
+        std::transform(penalty.factor->column(j), penalty.factor->column(j) + inputs,
+                       factor.begin(), [](T f) { return std::isinf(f) ? T(0) : f; });
       for (std::int64_t u = j * channels; u < (j + 1) * channels; ++u)
-        add_penalty(parameters + u * inputs, pull.data(), inputs, gradient + u * inputs, sums);
+        add_penalty(parameters + u * inputs, pull.data(), factor.data(), inputs,
+                    gradient + u * inputs, sums);
     }
     absolute_[static_cast<std::size_t>(block)] = sums.absolute;
     squares_[static_cast<std::size_t>(block)] = sums.squares;
   });
-  double absolute = std::accumulate(absolute_.begin(), absolute_.end(), 0.0);
+  const double absolute = std::accumulate(absolute_.begin(), absolute_.end(), 0.0);
   double squares = std::accumulate(squares_.begin(), squares_.end(), 0.0);
   for (std::int64_t p = model_.edge_parameters(); p < model_.shape().ridged; ++p) {
     gradient[p] += static_cast<T>(l2) * parameters[p];
     squares += static_cast<double>(parameters[p]) * parameters[p];
   }
 
-  if (penalty.factor) absolute = absolute_sum(parameters, *penalty.factor, channels);
   return penalty.lambda * absolute + 0.5 * l2 * squares + 0.5 * penalty.rho * h_ * h_ +
          penalty.alpha * h_;
 }

@@ -26,11 +26,16 @@ namespace {
 
 // The squared error beyond which a row counts as an outlier: for normal errors that of three
 // standard deviations, by their 95 % quantile (3.8415 is that of a squared standard normal
-// variable). A lower quantile would be that of the many zeros of sparse counts.
+// variable). A lower quantile would be that of the many zeros of sparse counts; where even that one
+// is, it is the mean: what a few rows do to the prediction of all zeros is not the evidence of as
+// many.
 double outlier_limit(std::vector<double> squared_error) {
   const auto quantile = squared_error.begin() + std::ssize(squared_error) * 95 / 100;
   std::ranges::nth_element(squared_error, quantile);
-  return 9 * *quantile / 3.8415;
+  const double n = static_cast<double>(squared_error.size());
+  double mean = 0; // by parts: a sum of finite errors could overflow
+  for (const double e : squared_error) mean += e / n;
+  return std::max(9 * *quantile / 3.8415, mean);
 }
 
 // t of the paired differences without - with, of errors up to a limit; 0 where they do not vary. By
@@ -56,12 +61,34 @@ double paired_t(const std::vector<double>& without, const std::vector<double>& w
   return sum > 0 ? shift / std::sqrt(sum / (n - 1) / n) : 0;
 }
 
+// The root of the share of the error, up to a limit, that goes with the cause: of linear relations
+// the partial correlation.
+double explained(const std::vector<double>& without, const std::vector<double>& with,
+                 double limit) {
+  const double largest = std::min(limit, std::ranges::max(without));
+  if (!(largest > 0)) return 0;
+  double before = 0, after = 0;
+  for (std::size_t r = 0; r < with.size(); ++r) {
+    before += std::min(without[r], limit) / largest;
+    after += std::min(with[r], limit) / largest;
+  }
+  return std::sqrt(std::max(0.0, 1 - after / before));
+}
+
+// What speaks for an edge.
+struct Evidence {
+  double t = 0, strength = 0;
+};
+
 // An effect may be one of large values alone, or be hidden by a few outliers: the larger t counts,
 // of the errors as they are and up to the limit of an outlier.
-double effect_t(const std::vector<double>& without, const std::vector<double>& with) {
-  if (std::ssize(with) < least_rows) return 0; // of columns with missing values
-  return std::max(paired_t(without, with, std::numeric_limits<double>::infinity()),
-                  paired_t(without, with, outlier_limit(with)));
+Evidence evidence_of(const std::vector<double>& without, const std::vector<double>& with) {
+  if (std::ssize(with) < least_rows) return {}; // of columns with missing values
+  Evidence best{-std::numeric_limits<double>::infinity(), 0};
+  for (const double limit : {std::numeric_limits<double>::infinity(), outlier_limit(with)})
+    if (const double t = paired_t(without, with, limit); t > best.t)
+      best = {t, explained(without, with, limit)};
+  return best;
 }
 
 // The errors of the rows where neither end of an edge is missing: what was drawn is as much a
@@ -86,6 +113,13 @@ void record(Journal* journal, std::uint64_t key, double value) {
   if (journal && std::isfinite(value)) journal->add(key, value);
 }
 
+namespace {
+
+// Of what the journal has beside t.
+std::uint64_t strength_key(std::uint64_t key) { return hash(message(key, " strength")); }
+
+} // namespace
+
 TestedEdges eliminate(std::vector<Family> open, const Regressions& regressions,
                       const sem::Mask& missing, double least_t,
                       const std::function<bool(std::int64_t, std::int64_t)>& required, Run& run,
@@ -100,30 +134,31 @@ TestedEdges eliminate(std::vector<Family> open, const Regressions& regressions,
     Family without;
     std::int64_t parent;
     std::uint64_t key;
-    std::vector<double> error; // empty if the journal knows t
-    double t;
+    std::vector<double> error; // empty if the journal knows the evidence
+    Evidence evidence;
   };
   const auto test = [&](Trial& trial) {
     trial.error = regressions.squared_error(trial.without);
     const auto errors = [&](const std::vector<double>& of_all) {
       return where_known(of_all, regressions, missing, trial.parent, trial.without.node);
     };
-    trial.t = effect_t(errors(trial.error), errors(error[trial.of]));
-    record(journal, trial.key, trial.t);
+    trial.evidence = evidence_of(errors(trial.error), errors(error[trial.of]));
+    // t last: where there is one, there is the other.
+    record(journal, strength_key(trial.key), trial.evidence.strength);
+    record(journal, trial.key, trial.evidence.t);
   };
-  std::map<std::pair<std::int64_t, std::int64_t>, double> statistic; // 0 where not tested
+  std::map<std::pair<std::int64_t, std::int64_t>, Evidence> evidence;
   TestedEdges result;
   while (!open.empty()) {
     std::vector<Trial> trials;
     for (std::size_t o = 0; o < open.size(); ++o)
       for (const std::int64_t parent : open[o].parents) {
-        if (required(parent, open[o].node)) continue;
         Family without = open[o];
         std::erase(without.parents, parent);
         Family tested = without; // the one that is left out comes last
         tested.parents.push_back(parent);
         const std::uint64_t key = regressions.key("dag.refine.t", tested);
-        trials.push_back({o, std::move(without), parent, key, {}, 0});
+        trials.push_back({o, std::move(without), parent, key, {}, {}});
       }
     // The first trial of a family comes with the family's own error, so that with every two
     // regressions something is done that need not be done again.
@@ -131,8 +166,10 @@ TestedEdges eliminate(std::vector<Family> open, const Regressions& regressions,
     std::vector<bool> begun(open.size());
     for (Trial& trial : trials) {
       const std::size_t o = trial.of;
-      if (const std::optional<double> t = recorded(journal, trial.key)) {
-        trial.t = *t;
+      const std::optional<double> t = recorded(journal, trial.key),
+                                  strength = recorded(journal, strength_key(trial.key));
+      if (t && strength && *strength >= 0 && *strength <= 1) {
+        trial.evidence = {*t, *strength};
       } else if (error[o].empty() && !begun[o]) {
         begun[o] = true;
         first.push_back(&trial);
@@ -151,16 +188,17 @@ TestedEdges eliminate(std::vector<Family> open, const Regressions& regressions,
 
     std::vector<Trial*> weakest(open.size(), nullptr);
     for (Trial& trial : trials) {
-      statistic[{trial.parent, trial.without.node}] = trial.t;
+      evidence[{trial.parent, trial.without.node}] = trial.evidence;
+      if (required(trial.parent, trial.without.node)) continue;
       Trial*& w = weakest[trial.of];
-      if (w == nullptr || trial.t < w->t) w = &trial;
+      if (w == nullptr || trial.evidence.t < w->evidence.t) w = &trial;
     }
     std::vector<Family> next;
     std::vector<std::vector<double>> next_error;
     for (std::size_t o = 0; o < open.size(); ++o) {
-      if (weakest[o] == nullptr || !(weakest[o]->t < least_t)) {
+      if (weakest[o] == nullptr || !(weakest[o]->evidence.t < least_t)) {
         for (const std::int64_t parent : open[o].parents)
-          result.kept.push_back({parent, open[o].node, statistic[{parent, open[o].node}]});
+          result.kept.push_back({parent, open[o].node, evidence[{parent, open[o].node}].t});
       } else if (!weakest[o]->without.parents.empty()) {
         next.push_back(std::move(weakest[o]->without));
         next_error.push_back(std::move(weakest[o]->error));
@@ -170,7 +208,10 @@ TestedEdges eliminate(std::vector<Family> open, const Regressions& regressions,
     error = std::move(next_error);
   }
   std::ranges::sort(result.kept, {}, [](const Edge& e) { return std::pair(e.from, e.to); });
-  for (const auto& [ends, t] : statistic) result.tested.push_back({ends.first, ends.second, t});
+  for (const auto& [ends, of_edge] : evidence) {
+    result.tested.push_back({ends.first, ends.second, of_edge.t});
+    result.strength.push_back({ends.first, ends.second, of_edge.strength});
+  }
   return result;
 }
 

@@ -8,6 +8,8 @@ module;
 #include <map>
 #include <memory>
 #include <new>
+#include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <typeinfo>
@@ -15,10 +17,13 @@ module;
 #include <variant>
 #include <vector>
 module cape.dag;
+#include "dag/adaptive_penalty.hpp"
 #include "dag/augmented_lagrangian.hpp"
+#include "dag/bags.hpp"
 #include "dag/cost.hpp"
 #include "dag/edge_factors.hpp"
 #include "dag/edge_lists.hpp"
+#include "dag/false_discovery.hpp"
 #include "dag/low_rank.hpp"
 #include "dag/options.hpp"
 #include "dag/order_search.hpp"
@@ -28,6 +33,7 @@ module cape.dag;
 #include "dag/row_design.hpp"
 #include "dag/row_source.hpp"
 #include "dag/screening.hpp"
+#include "dag/support.hpp"
 #include "dag/threshold.hpp"
 #include "dag/warnings.hpp"
 
@@ -35,6 +41,7 @@ namespace cape {
 namespace {
 
 constexpr std::int64_t min_rows = 10, min_columns = 2;
+constexpr double least_strength = 0.01; ///< of an edge that is there
 
 // Back to the numbers of the caller's columns; what was left out is 0.
 SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int64_t>& columns,
@@ -81,17 +88,36 @@ void keep_refined(const TestedGraph& tested, const std::vector<std::int64_t>& co
   std::vector<Edge> statistic = tested.edges.tested;
   std::erase_if(statistic, [](const Edge& e) { return e.weight == 0; });
   dag.statistic = scatter(statistic, columns, dag.weights.rows, run);
+  std::map<std::pair<std::int64_t, std::int64_t>, double> strength;
+  for (const Edge& e : tested.edges.strength) strength[{e.from, e.to}] = e.weight;
+  std::set<std::pair<std::int64_t, std::int64_t>> required;
+  for (const Edge& e : dag.required) required.emplace(e.from, e.to);
   std::vector<Edge> edges;
   dag.effective_threshold =
       kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
   for (const Edge& e : kept) {
-    edges.push_back(kept_edge(dag, column(e.from), column(e.to)));
+    const double sign = dag.sign(column(e.from), column(e.to));
+    const bool is_required = required.contains({column(e.from), column(e.to)});
+    const double size =
+        std::max(strength.at({e.from, e.to}),
+                 is_required ? std::max(dag.threshold, least_strength) : least_strength);
+    edges.push_back({column(e.from), column(e.to), sign < 0 ? -size : size});
     dag.effective_threshold = std::min(dag.effective_threshold, std::fabs(edges.back().weight));
   }
   dag.graph = Digraph(dag.weights.rows, std::move(edges));
   dag.order.clear();
   for (const std::int64_t node : tested.order) dag.order.push_back(column(node));
   dag.order.insert(dag.order.end(), dag.constant.begin(), dag.constant.end());
+}
+
+// The weights that the tests look at: not what no bag found.
+SparseMatrix testable(SparseMatrix weights, const sem::BaggedModel& bagged) {
+  if (bagged.share.empty()) return weights;
+  for (std::int64_t j = 0; j < weights.cols; ++j)
+    for (auto e = static_cast<std::size_t>(weights.offsets[static_cast<std::size_t>(j)]);
+         e < static_cast<std::size_t>(weights.offsets[static_cast<std::size_t>(j) + 1]); ++e)
+      if (bagged.share(weights.indices[e], j) == 0) weights.values[e] = 0;
+  return weights;
 }
 
 // A required edge cannot be honoured in a column without variance.
@@ -118,6 +144,20 @@ std::vector<Edge> starting_edges(const Knowledge& knowledge, const sem::Table& t
       edges.push_back({c - first, e.to, e.weight});
   }
   return edges;
+}
+
+// What lambda counts for every cause of every effect: what is known, and what these rows show.
+// Models that are not made of edge weights, or are the paper's word for word, take none of the
+// latter.
+Matrix penalty_factors(const sem::Table& table, std::span<const std::int64_t> rows,
+                       const sem::Causes& causes, const Matrix& known, const DagOptions& options,
+                       Run& run) {
+  if (options.rank > 0 || options.sem == Sem::literal) return known;
+  Matrix factor = sem::adaptive_factors(table, rows, causes, run);
+  if (!known.empty())
+    std::transform(known.data(), known.data() + known.size(), factor.data(), factor.data(),
+                   std::multiplies<>());
+  return factor;
 }
 
 // Of all that the training depends on.
@@ -178,8 +218,6 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
                         options.rank, " and must be 0 for that"));
   const EdgeFactors known(knowledge, columns, table.columns(), exogenous);
   dag.collinear = table.collinear_pairs(run);
-  dag.lambda = lambda_of(options, n, m);
-
   const std::int64_t inputs = inputs_of_effect(options, m);
   sem::Causes causes;
   if (inputs < m)
@@ -191,13 +229,35 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
   if (checkpoint)
     checkpoint->claim(fit_id(table, weight, causes, factor, start, options, run.seed()),
                       "table, knowledge, options or seed");
-  sem::TrainedModel trained = sem::train(table, causes, dag.lambda, factor, start, options, run, checkpoint);
+  const std::int64_t bags = sem::bag_count(options, n, m);
+  DagOptions fitted = options;
+  if (bags > 0) fitted.epochs = sem::bag_epochs(options);
+  dag.lambda = lambda_of(options, bags > 0 ? sem::bag_rows(n) : n, m);
+  const sem::Training train = [&](std::span<const std::int64_t> rows, Run& own,
+                                  const sem::Place& place) {
+    return sem::train(table, rows, causes, dag.lambda,
+                      penalty_factors(table, rows, causes, factor, options, own), start, fitted,
+                      own, place);
+  };
+  sem::BaggedModel bagged;
+  if (bags > 0) {
+    bagged = sem::train_bags(table, bags, options, train, run, checkpoint);
+  } else {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(n));
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    bagged.mean = train(all, run, {checkpoint});
+  }
+  sem::TrainedModel& trained = bagged.mean;
   Journal* journal = checkpoint ? &checkpoint->journal : nullptr;
   dag.history = std::move(trained.history);
   dag.h = trained.h;
   dag.converged = trained.h <= h_tolerance_of(options, m);
   dag.weights = scatter(edges_of(trained.edges.weights), table.columns(), columns, run);
   dag.sign = scatter(edges_of(trained.edges.sign), table.columns(), columns, run);
+  dag.support = scatter(edges_of(sem::support_of(trained.edges.weights, table, known, run)),
+                        table.columns(), columns, run);
+  dag.bags = bags;
+  if (bags > 0) dag.bag_share = scatter(edges_of(bagged.share), table.columns(), columns, run);
 
   std::vector<std::int64_t> visit = table.columns();
   visit.insert(visit.end(), dag.constant.begin(), dag.constant.end());
@@ -209,11 +269,22 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
 
   const bool wanted_refinement = refines(options, m);
   if (wanted_refinement && weight.empty()) {
-    const bool searches = searches_order(options, m);
+    const bool searches = searches_order(options, n, m);
     if (searches) check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
-    keep_refined(searches ? refine_by_search(table, known, trained.edges.weights, options, run, journal)
-                          : refine_along_weights(table, edges_of(dag.weights), known, options, run, journal),
-                 table.columns(), dag, run);
+    const SparseMatrix tested_weights = testable(trained.edges.weights, bagged);
+    TestedGraph tested =
+        searches ? refine_by_search(table, known, tested_weights, options, run, journal)
+                 : refine_along_weights(
+                       table, edges_of(scatter(edges_of(tested_weights), table.columns(), columns, run)),
+                       known, options, run, journal);
+    if (options.refine_fdr < 1) {
+      Discoveries found = limit_false_discoveries(tested.edges.kept, options.refine_fdr, table,
+                                                  known, run);
+      tested.edges.kept = std::move(found.kept);
+      dag.false_discovery_rate = found.false_share;
+      dag.tested_pairs = found.pairs;
+    }
+    keep_refined(tested, table.columns(), dag, run);
   }
   add_warnings(options, n, wanted_refinement && !dag.refined, exogenous, dag);
   return dag;

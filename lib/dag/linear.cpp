@@ -20,9 +20,8 @@ namespace {
 
 class LinearSem final : public EdgeWeightModel<double> {
 public:
-  LinearSem(std::int64_t features, bool unequal_variances)
-      : EdgeWeightModel({features, features, 1, features * features, 0}),
-        unequal_variances_(unequal_variances) {}
+  LinearSem(std::int64_t features, const Noise& noise)
+      : EdgeWeightModel({features, features, 1, features * features, 0}), noise_(noise) {}
 
   void initialize(double* parameters, Run&) const override {
     for (std::int64_t e = 0; e < edge_parameters(); ++e) parameters[e] = 0;
@@ -36,12 +35,12 @@ public:
     residual_ = x - x * a;
     double total = 0;
     for (std::int64_t j = 0; j < m; ++j)
-      total += noise_score(residual_.colptr(static_cast<arma::uword>(j)), n,
-                            batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
+      total += noise_.score(residual_.colptr(static_cast<arma::uword>(j)), n,
+                            batch.weight ? batch.weight + j * n : nullptr);
     slope = x.t() * residual_;
     slope *= -1;
     slope.diag().zeros();
-    return unequal_variances_ ? Score{total, 0} : Score{0, total};
+    return noise_.part(total);
   }
 
   void edge_signs(const Table&, const double* parameters, Matrix& sign, Run&) override {
@@ -50,14 +49,14 @@ public:
   }
 
 private:
-  bool unequal_variances_;
+  Noise noise_;
   arma::mat residual_;
 };
 
 } // namespace
 
-std::unique_ptr<Model<double>> make_linear(std::int64_t features, const DagOptions& options) {
-  return std::make_unique<LinearSem>(features, options.standardize);
+std::unique_ptr<Model<double>> make_linear(std::int64_t features, const Noise& noise) {
+  return std::make_unique<LinearSem>(features, noise);
 }
 
 } // namespace cape::sem

@@ -95,7 +95,7 @@ public:
     ScalarRelu::forward(encoder, x, f_, run);
     arma::mat slope = borrow(gradient, m, m);
     Score score;
-    score.kl = mixing_.score(batch, f_, borrow(parameters, m, m), false, slope, f_slope_);
+    score.kl = mixing_.score(batch, f_, borrow(parameters, m, m), Noise{}, slope, f_slope_);
 
     ScalarRelu::forward(decoder, f_, error_, run);
     error_ -= x;
@@ -122,7 +122,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<Model<double>> make_literal(std::int64_t features, const DagOptions&) {
+std::unique_ptr<Model<double>> make_literal(std::int64_t features) {
   return std::make_unique<LiteralSem>(features);
 }
 

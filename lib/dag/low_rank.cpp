@@ -34,7 +34,7 @@ public:
     return h_ = acyclicity_(factor(parameters, 0), factor(parameters, 1), run);
   }
 
-  double add(const double* parameters, const Penalty& penalty, double* gradient,
+  double add(const double* parameters, const Penalty<double>& penalty, double* gradient,
              Run& run) override {
     arma::mat u_slope = factor(gradient, 0), v_slope = factor(gradient, 1);
     acyclicity_.add_slopes(factor(parameters, 0), factor(parameters, 1),
@@ -70,10 +70,9 @@ private:
 
 class LowRankSem final : public Model<double> {
 public:
-  LowRankSem(std::int64_t features, const DagOptions& options)
+  LowRankSem(std::int64_t features, const Noise& noise, const DagOptions& options)
       : Model({features, features, 1, 2 * features * options.rank, 0}), rank_(options.rank),
-        unequal_variances_(options.standardize),
-        floor_(0.1 * threshold_of(options)) {}
+        noise_(noise), floor_(0.1 * threshold_of(options)) {}
 
   // Small enough that h is small, whatever M and the rank; not 0, where the gradient is.
   void initialize(double* parameters, Run& run) const override {
@@ -103,7 +102,7 @@ private:
   }
 
   std::int64_t rank_;
-  bool unequal_variances_;
+  Noise noise_;
   double floor_; ///< smaller weights are not part of the result
   arma::mat residual_;
 };
@@ -123,14 +122,14 @@ Score LowRankSem::score(const Batch<double>& batch, const double* parameters, do
   double total = 0;
   for (arma::uword j = 0; j < m; ++j) {
     residual_.col(j) += diagonal[j] * x.col(j);
-    total += noise_score(residual_.colptr(j), batch.rows,
-                          batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
+    total += noise_.score(residual_.colptr(j), batch.rows,
+                          batch.weight ? batch.weight + j * n : nullptr);
     diagonal_slope[j] = arma::dot(x.col(j), residual_.col(j));
   }
   run.poll();
   u_slope = v.each_col() % diagonal_slope - x.t() * (residual_ * v);
   v_slope = u.each_col() % diagonal_slope - residual_.t() * factors;
-  return unequal_variances_ ? Score{total, 0} : Score{0, total};
+  return noise_.part(total);
 }
 
 LearnedEdges LowRankSem::edges(const Table&, const double* parameters, Run& run) {
@@ -162,16 +161,17 @@ LearnedEdges LowRankSem::edges(const Table&, const double* parameters, Run& run)
 
 } // namespace
 
-std::unique_ptr<Model<double>> make_low_rank(std::int64_t features, const DagOptions& options) {
-  return std::make_unique<LowRankSem>(features, options);
+std::unique_ptr<Model<double>> make_low_rank(std::int64_t features, const Noise& noise,
+                                             const DagOptions& options) {
+  return std::make_unique<LowRankSem>(features, noise, options);
 }
 
 double low_rank_memory(std::int64_t features, double batch, std::int64_t rank) {
   const double m = static_cast<double>(features), r = static_cast<double>(rank);
   const double pairs = r * (r + 1) / 2, exponential = std::min(m, pairs);
   // Factors, their gradient, two moments and a copy in h; a minibatch, its copy as read, the
-  // residual and the factors of its rows; exp of h with its workspace; dh/dP, dh/dQ, and products of
-  // a block of rows or of all.
+  // residual and the factors of its rows; exp of h with its workspace; dh/dP, dh/dQ, and products
+  // of a block of rows or of all.
   return 8 * (5 * 2 * m * r + batch * (3 * m + 2 * r) + 8 * exponential * exponential +
               2 * m * pairs + (pairs < m ? 3 * 256 : 2 * m) * pairs);
 }

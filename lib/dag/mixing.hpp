@@ -9,13 +9,13 @@ namespace cape::sem {
 class MixingLayer {
 public:
   inline double score(const Batch<double>& batch, const arma::mat& f, const arma::mat& a,
-               bool unequal_variances, arma::mat& slope, arma::mat& f_slope) {
+               const Noise& noise, arma::mat& slope, arma::mat& f_slope) {
     z_ = f - f * a;
     double total = 0;
     for (arma::uword j = 0; j < z_.n_cols; ++j)
       total +=
-          noise_score(z_.colptr(j), batch.rows,
-                       batch.weight ? batch.weight + j * z_.n_rows : nullptr, unequal_variances);
+          noise.score(z_.colptr(j), batch.rows,
+                       batch.weight ? batch.weight + j * z_.n_rows : nullptr);
     slope = f.t() * z_;
     slope *= -1;
     slope.diag().zeros();

@@ -47,9 +47,9 @@ void in_pieces(std::int64_t rows, std::int64_t products, Run& run, Multiply mult
 template <class T>
 class MlpSem final : public EdgeWeightModel<T> {
 public:
-  MlpSem(const Shape& shape, Causes causes, bool unequal_variances)
+  MlpSem(const Shape& shape, Causes causes, const Noise& noise)
       : EdgeWeightModel<T>(shape, std::move(causes)), hidden_(shape.channels),
-        unequal_variances_(unequal_variances), part_(static_cast<std::size_t>(shape.features)) {}
+        noise_(noise), part_(static_cast<std::size_t>(shape.features)) {}
 
   void initialize(T* parameters, Run& run) const override;
   void set_edge(std::int64_t c, std::int64_t j, double weight, T* parameters) const override;
@@ -78,7 +78,7 @@ private:
   }
 
   std::int64_t hidden_;
-  bool unequal_variances_;
+  Noise noise_;
   std::vector<T> units_;     // rows x (features * hidden): sigmoids, then their gradients
   std::vector<T> residual_;  // rows x features: z, then its gradient
   std::vector<double> part_; // score by effect
@@ -177,7 +177,7 @@ Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, 
       for (std::int64_t r = 0; r < n; ++r) z[r] = batch.x[j * n + r] - shift;
       simd::hidden_layer(units_.data() + u * n, n, hidden_, parameters + b_at() + u, v, z);
       part_[static_cast<std::size_t>(j)] =
-          noise_score(z, n, batch.weight ? batch.weight + j * n : nullptr, unequal_variances_);
+          noise_.score(z, n, batch.weight ? batch.weight + j * n : nullptr);
       gradient[c_at() + j] = -arma::accu(borrow(z, n, 1));
       simd::hidden_layer_slopes(units_.data() + u * n, n, hidden_, v, z, gradient + v_at() + u,
                                 gradient + b_at() + u);
@@ -187,7 +187,7 @@ Score MlpSem<T>::score(const Batch<T>& batch, const T* parameters, T* gradient, 
 
   double total = 0;
   for (const double part : part_) total += part;
-  return unequal_variances_ ? Score{total, 0} : Score{0, total};
+  return noise_.part(total);
 }
 
 // The sign of the mean derivative of an effect's MLP with respect to the cause over the rows. With
@@ -234,16 +234,18 @@ void MlpSem<T>::edge_signs(const Table& table, const T* parameters, Matrix& sign
 } // namespace
 
 template <class T>
-std::unique_ptr<Model<T>> make_mlp(std::int64_t features, Causes causes,
+std::unique_ptr<Model<T>> make_mlp(std::int64_t features, Causes causes, const Noise& noise,
                                    const DagOptions& options) {
   const std::int64_t inputs = causes.empty() ? features : causes.rows();
   const std::int64_t units = features * options.hidden;
   const Shape shape{features, inputs, options.hidden, inputs * units + 2 * units + features,
                     inputs * units + units};
-  return std::make_unique<MlpSem<T>>(shape, std::move(causes), options.standardize);
+  return std::make_unique<MlpSem<T>>(shape, std::move(causes), noise);
 }
 
-template std::unique_ptr<Model<float>> make_mlp(std::int64_t, Causes, const DagOptions&);
-template std::unique_ptr<Model<double>> make_mlp(std::int64_t, Causes, const DagOptions&);
+template std::unique_ptr<Model<float>> make_mlp(std::int64_t, Causes, const Noise&,
+                                                         const DagOptions&);
+template std::unique_ptr<Model<double>> make_mlp(std::int64_t, Causes, const Noise&,
+                                                         const DagOptions&);
 
 } // namespace cape::sem

@@ -22,7 +22,7 @@ template <class T>
 EdgeTerms<T>::~EdgeTerms() = default;
 
 template <class T>
-std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
+std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes, const Noise& noise,
                                      const DagOptions& options) {
   // More than the parameters of any model: their number fits into 64 bits if this does.
   constexpr std::int64_t beside_weights = 1024;
@@ -33,19 +33,22 @@ std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
                what);
   if constexpr (std::is_same_v<T, double>) switch (options.sem) {
     case Sem::linear:
-      return options.rank > 0 ? make_low_rank(features, options) : make_linear(features, options);
-    case Sem::paper: return make_paper(features, options);
-    case Sem::literal: return make_literal(features, options);
+      return options.rank > 0 ? make_low_rank(features, noise, options)
+                              : make_linear(features, noise);
+    case Sem::paper: return make_paper(features, noise);
+    case Sem::literal: return make_literal(features);
     case Sem::mlp: break;
     }
-  return make_mlp<T>(features, std::move(causes), options);
+  return make_mlp<T>(features, std::move(causes), noise, options);
 }
 
 template class Model<float>;
 template class Model<double>;
 template class EdgeTerms<float>;
 template class EdgeTerms<double>;
-template std::unique_ptr<Model<float>> make_model(std::int64_t, Causes, const DagOptions&);
-template std::unique_ptr<Model<double>> make_model(std::int64_t, Causes, const DagOptions&);
+template std::unique_ptr<Model<float>> make_model(std::int64_t, Causes, const Noise&,
+                                                          const DagOptions&);
+template std::unique_ptr<Model<double>> make_model(std::int64_t, Causes, const Noise&,
+                                                          const DagOptions&);
 
 } // namespace cape::sem

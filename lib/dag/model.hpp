@@ -1,6 +1,7 @@
 // Structural equation models as the training sees them.
 #pragma once
 #include "dag/causes.hpp"
+#include "dag/noise.hpp"
 #include "dag/table.hpp"
 
 namespace cape::sem {
@@ -21,12 +22,6 @@ struct Batch {
   std::int64_t rows = 0;
 };
 
-/// The two parts of -ELBO.
-struct Score {
-  double reconstruction = 0;
-  double kl = 0;
-};
-
 struct Shape {
   std::int64_t features = 0;
   std::int64_t inputs = 0; ///< of an effect
@@ -41,20 +36,22 @@ struct LearnedEdges {
   SparseMatrix sign;    ///< -1 or 1
 };
 
-/// Factors of lambda by which the sizes of parameters count: the same for `length` leading ones, the
-/// next for as many behind them, and so on; none for the rest.
+/// Factors of lambda by which the sizes of parameters count: the same for `length` leading ones,
+/// the next for as many behind them, and so on; none for the rest.
 struct Shrinkage {
   std::int64_t length = 0;
   std::vector<double> factor;
 };
 
 /// The terms of the objective beside -ELBO (paper, eq_lossdag, and the ridge of model G).
+template <class T>
 struct Penalty {
   double lambda = 0;
   double l2 = 0;
   double rho = 0;
   double alpha = 0;
-  const Matrix* factor = nullptr; ///< of lambda; null: 1 everywhere
+  /// inputs x features, of lambda; null: 1 everywhere
+  const BasicMatrix<T>* factor = nullptr;
 };
 
 /// What these terms see of the parameters of a model: the graph.
@@ -65,7 +62,7 @@ public:
   /// h of the parameters. It and its gradient hold for the calls below until this is called again.
   virtual double constraint(const T* parameters, Run& run) = 0;
   /// The value of the terms. Adds the gradient of all but the L1 term.
-  virtual double add(const T* parameters, const Penalty& penalty, T* gradient, Run& run) = 0;
+  virtual double add(const T* parameters, const Penalty<T>& penalty, T* gradient, Run& run) = 0;
   /// How the L1 term takes the parameters, without the penalty's factors.
   virtual Shrinkage shrinkage(const T* parameters) const = 0;
 };
@@ -97,15 +94,17 @@ private:
 
 /// The model of the options. Only sem mlp takes causes, and computes in float.
 template <class T>
-std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes,
+std::unique_ptr<Model<T>> make_model(std::int64_t features, Causes causes, const Noise& noise,
                                      const DagOptions& options);
 // The models, each in the file of its name.
 template <class T>
-std::unique_ptr<Model<T>> make_mlp(std::int64_t features, Causes causes, const DagOptions& options);
-std::unique_ptr<Model<double>> make_linear(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model<T>> make_mlp(std::int64_t features, Causes causes, const Noise& noise,
+                                   const DagOptions& options);
+std::unique_ptr<Model<double>> make_linear(std::int64_t features, const Noise& noise);
 /// The linear model of options.rank > 0.
-std::unique_ptr<Model<double>> make_low_rank(std::int64_t features, const DagOptions& options);
-std::unique_ptr<Model<double>> make_paper(std::int64_t features, const DagOptions& options);
-std::unique_ptr<Model<double>> make_literal(std::int64_t features, const DagOptions& options);
+std::unique_ptr<Model<double>> make_low_rank(std::int64_t features, const Noise& noise,
+                                             const DagOptions& options);
+std::unique_ptr<Model<double>> make_paper(std::int64_t features, const Noise& noise);
+std::unique_ptr<Model<double>> make_literal(std::int64_t features);
 
 } // namespace cape::sem

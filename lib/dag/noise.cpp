@@ -11,7 +11,7 @@ module cape.dag;
 namespace cape::sem {
 
 template <class T>
-double noise_score(T* z, std::int64_t rows, const T* weight, bool unequal_variances) {
+double Noise::score(T* z, std::int64_t rows, const T* weight) const {
   const double n = static_cast<double>(rows);
   double squares = 0, count = n; // a column counts by the weight of its rows
   if (weight) {
@@ -34,21 +34,20 @@ double noise_score(T* z, std::int64_t rows, const T* weight, bool unequal_varian
     for (const double p : part) squares += p;
   }
   double score, scale;
-  if (unequal_variances) {
-    constexpr double floor = 1e-12; // an effect that is exactly explained must not reach log 0
-    if (count == 0) return 0;
-    const double variance = squares / count + floor;
-    score = 0.5 * count / n * std::log(variance);
-    scale = 1 / (n * variance);
-  } else {
+  if (equal_variances_) {
     score = 0.5 * squares / n;
     scale = 1 / n;
+  } else {
+    if (count == 0) return 0;
+    const double variance = (squares / count + moderation_) / (1 + moderation_);
+    score = 0.5 * (1 + moderation_) * count / n * std::log(variance);
+    scale = 1 / (n * variance);
   }
   for (std::int64_t r = 0; r < rows; ++r) z[r] *= static_cast<T>(scale);
   return score;
 }
 
-template double noise_score(float*, std::int64_t, const float*, bool);
-template double noise_score(double*, std::int64_t, const double*, bool);
+template double Noise::score(float*, std::int64_t, const float*) const;
+template double Noise::score(double*, std::int64_t, const double*) const;
 
 } // namespace cape::sem

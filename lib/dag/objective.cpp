@@ -22,7 +22,7 @@ module cape.dag;
 namespace cape::sem {
 
 template <class T>
-Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty,
+Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const Penalty<T>& penalty,
                               T* gradient, Run& run) {
   Loss loss;
   loss.score = model_.score(batch, parameters, gradient, run);
@@ -50,7 +50,7 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
   const std::int64_t inputs = inputs_of_effect(options, features);
   sem::Causes causes;
   if (inputs < features) causes = sem::Causes(inputs, features);
-  return sem::make_model<double>(features, std::move(causes), options)->shape().parameters;
+  return sem::make_model<double>(features, std::move(causes), {}, options)->shape().parameters;
 }
 
 namespace {
@@ -63,7 +63,8 @@ double loss_in(const Matrix& x, const Matrix& weight, sem::Causes causes,
     return std::vector<T>(values.data(), values.data() + values.size());
   };
   const std::vector<T> table = in_t(x), weights = in_t(weight), p = in_t(parameters);
-  const auto model = sem::make_model<T>(x.cols(), std::move(causes), options);
+  const auto model = sem::make_model<T>(x.cols(), std::move(causes),
+                                        sem::Noise(options, x.cols(), x.rows()), options);
   sem::Objective<T> objective(*model, options.constraint);
   if (std::isinf(objective.constraint(p.data(), run)))
     throw Error(Status::invalid_argument,

@@ -21,8 +21,8 @@ public:
     return h_ = terms_->constraint(parameters, run);
   }
   /// The whole loss, and the gradient of its smooth part: of all terms but the L1 term.
-  Loss operator()(const Batch<T>& batch, const T* parameters, const Penalty& penalty, T* gradient,
-                  Run& run);
+  Loss operator()(const Batch<T>& batch, const T* parameters, const Penalty<T>& penalty,
+                  T* gradient, Run& run);
   /// How the L1 term takes the parameters, without the penalty's factors.
   Shrinkage shrinkage(const T* parameters) const { return terms_->shrinkage(parameters); }
 

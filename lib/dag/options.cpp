@@ -137,6 +137,15 @@ OptionFields fields(DagOptions& o) {
        .doc = "The fit has converged when h(A) is at most this. Automatic: 1e-5 M for M columns with "
               "variance, at least 1e-4",
        .source = "eq_OptDAG"});
+  add({.name = "dag.bags",
+       .value = &o.bags,
+       .min = 0,
+       .max = 1000,
+       .automatic = true,
+       .doc = "Fits to 80 % of the rows, with 30 % of the epochs, whose mean is taken; 0: one to all "
+              "rows. Automatic: 10 where there are up to 500 columns and less than twice as many "
+              "rows, else none",
+       .source = "docs/method.md"});
   add({.name = "dag.refine_t",
        .value = &o.refine_t,
        .min = 0,
@@ -144,13 +153,21 @@ OptionFields fields(DagOptions& o) {
        .doc = "Refinement: a parent stays when leaving it out raises the held-out error by this t. "
               "Automatic: 3.04 - 200 / N for N rows, but at least 1",
        .source = "docs/method.md"});
+  add({.name = "dag.refine_fdr",
+       .value = &o.refine_fdr,
+       .min = 0,
+       .max = 1,
+       .doc = "The refined graph loses its least certain edges until at most this share of the rest is "
+              "expected to join what is not joined, given the number of pairs; 1: it loses none",
+       .source = "docs/method.md"});
   add({.name = "dag.refine_window",
        .value = &o.refine_window,
        .min = 0,
        .max = many,
        .automatic = true,
-       .doc = "Refinement: positions to either side that the search for the order tries. Automatic: "
-              "none beyond 100 columns, else all for sem linear and 3 for mlp",
+       .doc = "Refinement: positions to either side that the search for the order tries. Automatic: none "
+              "beyond 100 columns or with less than twice as many rows, else all for sem linear and 3 "
+              "for mlp",
        .source = "docs/method.md"});
   add({.name = "dag.refine_hidden",
        .value = &o.refine_hidden,
@@ -244,9 +261,10 @@ bool tests_sample(const DagOptions& options, std::int64_t columns) {
          std::isnan(options.threshold);
 }
 
-bool searches_order(const DagOptions& options, std::int64_t columns) {
+bool searches_order(const DagOptions& options, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t limit = 100; // it takes a minute or two there
-  return columns <= limit || options.refine_window > 0;
+  // With fewer rows the search finds no better order than that of the weights (docs/method.md).
+  return (columns <= limit && rows >= 2 * columns) || options.refine_window > 0;
 }
 
 std::int64_t search_window(const DagOptions& options, std::int64_t columns) {

@@ -54,8 +54,8 @@ struct DagOptions {
   std::int64_t candidates = -1;
   /// 0: a weight for every edge. r > 0: A = UV' with U and V of r columns each, which costs
   /// O(batch M r) a step and O(M r^4) for h (paper: r = 40). For graphs with few causes: the rank
-  /// of A is at most their number, and that of other sparse graphs is high (docs/method.md). At most
-  /// M; sem linear, constraint expm, all columns as candidates and no Knowledge
+  /// of A is at most their number, and that of other sparse graphs is high (docs/method.md). At
+  /// most M; sem linear, constraint expm, all columns as candidates and no Knowledge
   std::int64_t rank = 0;
   std::int64_t hidden = 10; ///< units of an effect's MLP
   std::int64_t epochs = 100;
@@ -66,22 +66,28 @@ struct DagOptions {
   double rho_max = 1e16;
   /// Converged when h is at most this; rho and alpha stay once it is at most half of it. Automatic:
   /// 1e-5 M for M columns with variance, at least 1e-4. Two edges above 0.1 in a cycle have
-  /// h > 1e-4. Far below it the weights' steps are larger than the cycles left, and a larger penalty
-  /// only wears down the edges that are real.
+  /// h > 1e-4. Far below it the weights' steps are larger than the cycles left, and a larger
+  /// penalty only wears down the edges that are real.
   double h_tolerance = std::numeric_limits<double>::quiet_NaN();
-  /// A parent stays if dropping it raises the held-out error by t >= this. Automatic: 3.04 - 200 / N
-  /// for N rows, which is 3 for 5,000, but at least 1.
+  /// A parent stays if dropping it raises the held-out error by t >= this. Automatic: 3.04 - 200 /
+  /// N for N rows, which is 3 for 5,000, but at least 1.
   double refine_t = std::numeric_limits<double>::quiet_NaN();
-  /// Positions that the insertion search tries to either side. Automatic: none beyond 100 columns,
-  /// else all for sem linear and 3 for mlp
+  /// Rate of false discoveries among all pairs at which the refined graph is cut; 1: not at all
+  double refine_fdr = 0.1;
+  /// Positions that the insertion search tries to either side. Automatic: none beyond 100 columns
+  /// or with less than twice as many rows, else all for sem linear and 3 for mlp
   std::int64_t refine_window = -1;
   std::int64_t refine_hidden = 32; ///< units of a network; neither is used for sem linear
   std::int64_t refine_epochs = 100;
+  /// Fits to 80 % of the rows, with 30 % of the epochs, whose mean is taken; 0: one fit to all
+  /// rows. Automatic: 10 where there are up to 500 columns and less than twice as many rows, else
+  /// none
+  std::int64_t bags = -1;
 };
 OptionFields fields(DagOptions& options);
 
-/// Whether learn_dag() refines the graph of that many columns that vary, if no value is perturbed or
-/// weighted. The order of standardized linear relations cannot be learned, so that
+/// Whether learn_dag() refines the graph of that many columns that vary, if no value is perturbed
+/// or weighted. The order of standardized linear relations cannot be learned, so that
 /// there is nothing to refine automatically.
 bool refines(const DagOptions& options, std::int64_t columns);
 

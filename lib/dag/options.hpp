@@ -21,8 +21,8 @@ std::int64_t inputs_of_effect(const DagOptions& options, std::int64_t features);
 
 /// Whether to train in float, and Error(invalid_argument) if the options ask for it in vain.
 bool trains_in_float(const DagOptions& options);
-/// Whether the refinement of so many columns looks for a better order of them.
-bool searches_order(const DagOptions& options, std::int64_t columns);
+/// Whether the refinement looks for a better order of the columns of a table of that size.
+bool searches_order(const DagOptions& options, std::int64_t rows, std::int64_t columns);
 /// Positions to either side that this search tries for a column.
 std::int64_t search_window(const DagOptions& options, std::int64_t columns);
 /// Whether the threshold is chosen by tests of a sample of the effects, as of too many columns to

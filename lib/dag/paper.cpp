@@ -25,9 +25,9 @@ namespace {
 // change of variables does: log p(x) = log p(z) + sum_j log|f'(x_j)|.
 class PaperSem final : public EdgeWeightModel<double> {
 public:
-  PaperSem(std::int64_t features, bool unequal_variances)
+  PaperSem(std::int64_t features, const Noise& noise)
       : EdgeWeightModel({features, features, 1, features * features + 3 * units + 1, 0}),
-        unequal_variances_(unequal_variances) {}
+        noise_(noise) {}
 
   void initialize(double* parameters, Run& run) const override {
     std::fill_n(parameters, edge_parameters(), 0.0);
@@ -49,7 +49,7 @@ private:
   static constexpr int units = 16;
   static constexpr double jacobian_floor = 1e-3; ///< log|f'| must not reach -inf where f turns
 
-  bool unequal_variances_;
+  Noise noise_;
   MixingLayer mixing_;
   arma::mat t_; ///< tanh by entry of the batch and unit
   arma::mat f_, f_slope_, derivative_, derivative_slope_;
@@ -77,7 +77,7 @@ Score PaperSem::score(const Batch<double>& batch, const double* parameters, doub
 
   const arma::mat a = borrow(parameters, m, m);
   arma::mat slope = borrow(gradient, m, m);
-  const double noise = mixing_.score(batch, f_, a, unequal_variances_, slope, f_slope_);
+  const double noise = mixing_.score(batch, f_, a, noise_, slope, f_slope_);
 
   double log_jacobian = 0;
   derivative_slope_.zeros(f_.n_rows, f_.n_cols);
@@ -107,13 +107,15 @@ Score PaperSem::score(const Batch<double>& batch, const double* parameters, doub
     gu[k] = su;
   }
   gu[units] = arma::accu(f_slope_);
-  return unequal_variances_ ? Score{noise - log_jacobian, 0} : Score{-log_jacobian, noise};
+  Score score = noise_.part(noise);
+  score.reconstruction -= log_jacobian;
+  return score;
 }
 
 } // namespace
 
-std::unique_ptr<Model<double>> make_paper(std::int64_t features, const DagOptions& options) {
-  return std::make_unique<PaperSem>(features, options.standardize);
+std::unique_ptr<Model<double>> make_paper(std::int64_t features, const Noise& noise) {
+  return std::make_unique<PaperSem>(features, noise);
 }
 
 } // namespace cape::sem

@@ -133,7 +133,7 @@ TestedEdges test_causes(const sem::Table& table, std::int64_t rows,
       refine_t_of(options, rows),
       [&](std::int64_t i, std::int64_t j) { return required.contains({i, j}); }, run, journal,
       [&](std::size_t, std::size_t open) { report(open); });
-  for (std::vector<Edge>* edges : {&found.kept, &found.tested})
+  for (std::vector<Edge>* edges : {&found.kept, &found.tested, &found.strength})
     for (Edge& e : *edges)
       e = {columns[static_cast<std::size_t>(e.from)], columns[static_cast<std::size_t>(e.to)],
            e.weight};
@@ -166,6 +166,8 @@ TestedGraph refine_along_weights(const sem::Table& table, const std::vector<Edge
     result.edges.kept.insert(result.edges.kept.end(), found.kept.begin(), found.kept.end());
     result.edges.tested.insert(result.edges.tested.end(), found.tested.begin(),
                                found.tested.end());
+    result.edges.strength.insert(result.edges.strength.end(), found.strength.begin(),
+                                 found.strength.end());
   }
   return result;
 }

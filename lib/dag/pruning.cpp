@@ -33,13 +33,14 @@ double signed_weight(const Dag& dag, std::int64_t i, std::int64_t j) {
   return s == 0 ? w : s * std::fabs(w);
 }
 
-} // namespace
-
+// An edge that stays whatever its weight: the signed weight, at least the threshold in size.
 Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
   const double least = std::max(dag.threshold, smallest_weight);
   const double w = signed_weight(dag, from, to);
   return {from, to, std::copysign(std::max(std::fabs(w), least), w)};
 }
+
+} // namespace
 
 void set_pruned_graph(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
   const std::int64_t m = dag.weights.rows;
@@ -119,6 +120,8 @@ Dag prune(const Dag& dag, double tau, Run& run) {
 
   Dag result = dag;
   result.refined = false;
+  result.false_discovery_rate = 0;
+  result.tested_pairs = 0;
   result.suggestion = {};
   result.statistic = {};
   result.warnings.clear();

@@ -6,7 +6,5 @@ namespace cape {
 /// Fill graph, order, threshold, effective_threshold and n_removed_for_acyclicity from weights and
 /// sign. Nodes are visited in the given order, so that ties do not depend on how they are numbered.
 void set_pruned_graph(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run);
-/// An edge that stays whatever its weight: the signed weight, at least the threshold in size.
-Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to);
 
 } // namespace cape

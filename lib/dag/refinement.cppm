@@ -27,6 +27,9 @@ std::vector<double> cross_fitted_error(const MatrixView& x, std::int64_t target,
 struct TestedEdges {
   std::vector<Edge> kept;   ///< edges that stay, by rising (from, to)
   std::vector<Edge> tested; ///< these, and the dropped ones with their last t
+  /// The tested ones by the root of the share of the error without the cause that goes with it: 0
+  /// to 1, whatever the units; of linear relations the partial correlation given the other causes
+  std::vector<Edge> strength;
 };
 /// A graph that such tests decided on.
 struct TestedGraph {
@@ -48,6 +51,25 @@ struct TestedGraph {
 /// regressions a sweep, and up to M min(M, 10)^2 / 2 for the elimination (linear: 30 for 10).
 TestedGraph refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                    const DagOptions& options, Run& run);
+
+/// How early each column (row of the result) enters the lasso's path of each other one, M x M: the
+/// mean over 200 halves of the rows, each with penalties divided by U(0.2, 1), of (6 - k) / 5 for
+/// the k-th to enter of the first five; 1: always first, 0: never among them (N. Meinshausen and P.
+/// Buehlmann, Stability selection, 2010; scored as A.-C. Haury et al., TIGRESS, 2012). 2,000 evenly
+/// spaced rows at most are looked at. x finite, at least 4 rows; else Error(invalid_argument). Same
+/// seed, same bits. O(200 N M^2), parallel.
+Matrix stability_selection(const MatrixView& x, Run& run);
+
+/// p of an edge from x to y given other causes and the t of the refinement: twice the smaller of
+/// Student's for t, and of an F test of the normal scores of x and their squares in a regression of
+/// those of y, with those of the other causes; without the squares where fewer than 30 rows of either
+/// are away from the value that most have. Where both columns have one commonest value in most
+/// rows, and fewer than five rows would have others in both by chance, it is that of Fisher's exact
+/// test of having another: neither t nor F hold for a few rows. x and y of N >= 2 finite values,
+/// others N x any number; Error(invalid_argument, dim_mismatch). 1 where rows are too few for them.
+/// O(N log N + N others^2).
+double edge_p_value(std::span<const double> x, std::span<const double> y, const MatrixView& others,
+                    double t);
 
 /// A threshold, and what speaks for it.
 struct ThresholdSuggestion {

@@ -19,6 +19,17 @@ namespace {
 
 std::string number(double v) { return message(std::setprecision(3), v); }
 
+// Of the bags that join the ends of an edge of the graph, the part that has it the other way; 0 if
+// none does.
+double reversed_in_bags(const Dag& dag) {
+  double same = 0, other = 0;
+  for (const Edge& e : dag.graph.edges()) {
+    same += dag.bag_share(e.from, e.to);
+    other += dag.bag_share(e.to, e.from);
+  }
+  return other > 0 ? other / (same + other) : 0;
+}
+
 } // namespace
 
 void add_warnings(const DagOptions& options, std::int64_t rows, bool not_refined,
@@ -57,6 +68,13 @@ void add_warnings(const DagOptions& options, std::int64_t rows, bool not_refined
         number(h_tolerance_of(options, features)) +
         ": more epochs may bring it down, and so may standardize where columns differ in scale; "
         "the graph returned is acyclic all the same.");
+  constexpr double many_reversed = 0.2; // half is chance
+  if (const double reversed = dag.bags > 0 ? reversed_in_bags(dag) : 0; reversed > many_reversed)
+    say("The rows are too few to tell directions: of the fits to parts of the rows that join the "
+        "ends of "
+        "an edge of the graph, " +
+        number(100 * reversed) +
+        " % have it the other way. The support of pairs, without directions, is what to read.");
   const double m = static_cast<double>(features);
   const double edges = static_cast<double>(dag.graph.edges().size());
   const std::string knobs =
@@ -65,7 +83,12 @@ void add_warnings(const DagOptions& options, std::int64_t rows, bool not_refined
                 number(refine_t_of(options, rows)) + ")"
           : "lambda (" + number(dag.lambda) + ") or threshold (" + number(dag.threshold) + ")";
   if (edges == 0)
-    say("The graph has no edges: the columns look independent, or " + knobs + " is too high.");
+    say("The graph has no edges: the columns look independent, or " +
+        (dag.refined && options.refine_fdr < 1
+             ? "the rows are too few for the " + std::to_string(dag.tested_pairs) +
+                   " pairs that were tested, or "
+             : "") +
+        knobs + " is too high.");
   else if (edges > 0.25 * m * (m - 1))
     say("More than half of all pairs of columns are joined: " + knobs + " may be too low.");
 }

@@ -56,9 +56,10 @@ void Adam<T>::begin(double rate) {
 
 template <class T>
 void Adam<T>::move(std::int64_t first, std::span<T> parameters, std::span<const T> gradient,
-                   const Shrinking& shrinking) {
+                   const Shrinking& shrinking, std::span<const T> factor) {
   const std::int64_t n = std::ssize(parameters);
-  if (first < 0 || n > size() - first || gradient.size() != parameters.size())
+  if (first < 0 || n > size() - first || gradient.size() != parameters.size() ||
+      (!factor.empty() && factor.size() != parameters.size()))
     throw Error(Status::dim_mismatch,
                 message("a step of ", n, " parameters from number ", first, " on, by ",
                         gradient.size(), " slopes; there are ", size(),
@@ -76,7 +77,8 @@ void Adam<T>::move(std::int64_t first, std::span<T> parameters, std::span<const 
                    .correction1 = 1 / (1 - power1_),
                    .correction2 = 1 / std::sqrt(1 - power2_),
                    .l1 = shrinking.l1,
-                   .decay = shrinking.decay});
+                   .decay = shrinking.decay},
+                  factor.empty() ? nullptr : factor.data());
 }
 
 template <class T>
@@ -96,12 +98,6 @@ void Adam<T>::step(std::span<T> parameters, std::span<const T> gradient, double 
                n = static_cast<std::size_t>(std::min(block, size() - first));
     move(first, parameters.subspan(at, n), gradient.subspan(at, n), shrinking);
   });
-}
-
-template <class T>
-double Adam<T>::metric(std::int64_t parameter) const {
-  const double correction = 1 / std::sqrt(1 - power2_);
-  return std::sqrt(square_[static_cast<std::size_t>(parameter)]) * correction + options_.epsilon;
 }
 
 template <class T>

@@ -49,10 +49,9 @@ public:
   /// move() takes the parameters first .. first + parameters.size() - 1; each once. Errors as
   /// above, and Error(bad_state) before the first begin().
   void begin(double rate);
+  /// factor: of l1 for each, >= 0 and infinite where the parameter is to be 0; or empty, for 1.
   void move(std::int64_t first, std::span<T> parameters, std::span<const T> gradient,
-            const Shrinking& shrinking = {});
-  /// d of a parameter in the last step.
-  double metric(std::int64_t parameter) const;
+            const Shrinking& shrinking = {}, std::span<const T> factor = {});
 
   /// Whether all moments are: a square may have left the range of T.
   bool finite() const;

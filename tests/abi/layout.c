@@ -98,6 +98,9 @@ int main(void) {
   FIELD(cape_dag_info, converged);
   FIELD(cape_dag_info, refined);
   FIELD(cape_dag_info, acyclic);
+  FIELD(cape_dag_info, n_bags);
+  FIELD(cape_dag_info, false_discovery_rate);
+  FIELD(cape_dag_info, n_tested_pairs);
   TYPE(cape_embedding_info);
   FIELD(cape_embedding_info, struct_size);
   FIELD(cape_embedding_info, n_nodes);

@@ -167,7 +167,7 @@ static void fit(void) {
   cape_options_free(o);
 }
 
-static double first_coordinate(const cape_matrix_view* x, const cape_options* o, double* spoil) {
+static double coordinate_of_last(const cape_matrix_view* x, const cape_options* o, double* spoil) {
   cape_dag* dag = NULL;
   cape_embedding* embedding = NULL;
   double e[N_COLS * 4] = {0};
@@ -177,7 +177,7 @@ static double first_coordinate(const cape_matrix_view* x, const cape_options* o,
   CHECK_OK(cape_embedding_poincare(e, N_COLS, 4, embedding));
   cape_embedding_free(embedding);
   cape_dag_free(dag);
-  return e[0];
+  return e[N_COLS - 1];
 }
 
 /* Step II gives the same after the table of Step I has been overwritten. */
@@ -186,8 +186,8 @@ static void inputs_are_not_kept(void) {
   fill_chain(x);
   const cape_matrix_view view = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
   cape_options* o = quick_options();
-  const double kept = first_coordinate(&view, o, NULL);
-  const double spoiled = first_coordinate(&view, o, x);
+  const double kept = coordinate_of_last(&view, o, NULL);
+  const double spoiled = coordinate_of_last(&view, o, x);
   CHECK(kept == spoiled && kept != 0);
   cape_options_free(o);
 }

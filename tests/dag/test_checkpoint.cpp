@@ -95,6 +95,7 @@ BOOST_AUTO_TEST_CASE(a_refinement_goes_on_wherever_it_was_interrupted) {
       options.refine = Refine::always;
       options.refine_epochs = 2;
       options.epochs = 2;
+      options.bags = 0;
       Run run(4, 1);
       Checkpoint all;
       const Dag whole = cape::learn_dag(x, options, run, {}, &all);

@@ -256,8 +256,10 @@ std::vector<double> parameters_of(const Case& c) {
   return p;
 }
 
+// With a variance of its own, that of the marginal likelihood under its prior (docs/method.md).
 double noise_score(double squares, double count, bool standardize) {
-  return standardize ? count / rows * 0.5 * std::log(squares / count + 1e-12)
+  const double r = double(features) / rows;
+  return standardize ? count / rows * 0.5 * (1 + r) * std::log((squares / count + r) / (1 + r))
                      : 0.5 * squares / rows;
 }
 

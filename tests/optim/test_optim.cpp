@@ -178,15 +178,29 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(pieces_and_threads_change_no_bit, T, Numbers) {
   BOOST_TEST((whole == pieces));
 }
 
-BOOST_AUTO_TEST_CASE(the_metric_is_the_divisor_of_the_step) {
+// Each parameter alone with its own l1 takes the same step; an infinite factor ends at 0.
+BOOST_AUTO_TEST_CASE_TEMPLATE(factors_of_l1_are_those_of_their_parameters, T, Numbers) {
   Run run;
-  optim::Adam<double> adam(1, {.beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125});
-  std::vector<double> p{0};
-  adam.step(p, std::span<const double>(std::vector<double>{3}), 1, run);
-  adam.step(p, std::span<const double>(std::vector<double>{1}), 1, run);
-  // v = 0.75 * 0.25 * 9 + 0.25 * 1, over 1 - 0.75^2
-  BOOST_TEST(adam.metric(0) == std::sqrt(1.9375 / 0.4375) + 0.125,
-             boost::test_tools::tolerance(1e-15));
+  constexpr std::int64_t n = 37; // no multiple of any vector's length
+  std::vector<T> p = numbers<T>(n, 1), g = numbers<T>(n, 2), factor(n);
+  for (std::size_t i = 0; i < n; ++i) factor[i] = static_cast<T>(i % 5) / 2;
+  factor[3] = factor[36] = std::numeric_limits<T>::infinity();
+  optim::Adam<T> together(n);
+  std::vector<T> expected = p;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (std::isinf(factor[i])) {
+      expected[i] = 0;
+      continue;
+    }
+    optim::Adam<T> alone(1);
+    alone.step(std::span(expected).subspan(i, 1), std::span<const T>(g).subspan(i, 1), 0.5, run,
+               {.l1 = 0.25 * static_cast<double>(factor[i])});
+  }
+  together.begin(0.5);
+  together.move(0, p, g, {.l1 = 0.25}, factor);
+  BOOST_TEST(p == expected, boost::test_tools::per_element());
+  factor.pop_back();
+  BOOST_CHECK_THROW(together.move(0, p, g, {.l1 = 0.25}, factor), cape::Error);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_restored_state_goes_on_to_the_bit, T, Numbers) {

@@ -209,8 +209,8 @@ CAPE_API cape_status cape_option_info(cape_option_desc* out, size_t index);
 
 /* Called on the thread that made the call and on no other, at most every 50 ms; return non-zero to
  * cancel, and the call returns CAPE_CANCELLED. loss, constraint NaN and total 0: not known. The
- * stage is "preprocess", "simulate", "dag.impute", "dag", "dag.refine", "dag.threshold" or "embed",
- * or "" in functions that have no steps to tell of. */
+ * stage is "preprocess", "simulate", "dag.impute", "dag", "dag.support", "dag.refine",
+ * "dag.threshold" or "embed", or "" in functions that have no steps to tell of. */
 typedef struct cape_progress {
   size_t struct_size;
   const char* stage;
@@ -491,6 +491,12 @@ typedef struct cape_dag_info {
   int32_t converged;
   int32_t refined;
   int32_t acyclic;
+  int64_t n_bags; /* fits to parts of the rows whose mean the weights are; 0: one fit to all */
+  /* of a refined graph: the share of its edges that is expected to join what is not joined, one way
+   * or the other, see "dag.refine_fdr", and the pairs that could have been joined by chance; 0 if
+   * that was not limited */
+  double false_discovery_rate;
+  int64_t n_tested_pairs;
 } cape_dag_info;
 /* Fill out, whose struct_size is set by the caller. */
 CAPE_API cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag);
@@ -515,6 +521,17 @@ CAPE_API cape_status cape_dag_sign(double* out, int64_t n_rows, int64_t n_cols,
  * it was not refined. */
 CAPE_API cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_cols,
                                         const cape_dag* dag);
+/* How much speaks for each ordered pair of features, >= 0; n_nodes x n_nodes. A ranking that is not
+ * acyclic, for where rows are too few to tell directions, or for more pairs than the graph has:
+ * weights and, of up to 1,000 features, a stability selection, each over its root mean square
+ * (docs/method.md). Comparable within a fit only. CAPE_BAD_STATE for a graph that was not learned
+ * here, or was restored from its weights. */
+CAPE_API cape_status cape_dag_support(double* out, int64_t n_rows, int64_t n_cols,
+                                      const cape_dag* dag);
+/* Of the fits to parts of the rows ("dag.bags"), the share whose weight is above the threshold;
+ * n_nodes x n_nodes. CAPE_BAD_STATE if there were none. */
+CAPE_API cape_status cape_dag_bag_share(double* out, int64_t n_rows, int64_t n_cols,
+                                        const cape_dag* dag);
 /* cape_dag_weights() without n_nodes^2 numbers: a CAPE_COL_MAJOR view of what is not zero, which
  * lives as long as the handle. out->struct_size is set by the caller, the rest here. */
 CAPE_API cape_status cape_dag_weights_view(cape_sparse_view* out, const cape_dag* dag);
@@ -522,6 +539,10 @@ CAPE_API cape_status cape_dag_weights_view(cape_sparse_view* out, const cape_dag
 CAPE_API cape_status cape_dag_sign_view(cape_sparse_view* out, const cape_dag* dag);
 /* The same for cape_dag_statistic(). */
 CAPE_API cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag);
+/* The same for cape_dag_support(). */
+CAPE_API cape_status cape_dag_support_view(cape_sparse_view* out, const cape_dag* dag);
+/* The same for cape_dag_bag_share(). */
+CAPE_API cape_status cape_dag_bag_share_view(cape_sparse_view* out, const cape_dag* dag);
 /* Causes before effects; CAPE_BAD_STATE if there is a cycle. n = n_nodes. */
 CAPE_API cape_status cape_dag_order(int64_t* out, int64_t n, const cape_dag* dag);
 /* n_epochs x 7: epoch, loss, reconstruction, kl, h, rho, alpha. */

@@ -17,9 +17,11 @@ struct AdamStep {
 
 /// mean, square: running moments of the gradient. With d = sqrt(square) * correction2 + epsilon,
 /// parameter <- soft(parameter (1 - rate decay) - rate * correction1 * mean / d, rate * l1 / d).
+/// factor: of l1 for every parameter, or null for 1 everywhere; where it is infinite the parameter
+/// becomes 0.
 void adam_step(float* parameter, const float* gradient, float* mean, float* square, std::int64_t n,
-               const AdamStep& step);
+               const AdamStep& step, const float* factor = nullptr);
 void adam_step(double* parameter, const double* gradient, double* mean, double* square,
-               std::int64_t n, const AdamStep& step);
+               std::int64_t n, const AdamStep& step, const double* factor = nullptr);
 
 } // namespace cape::simd
