@@ -40,6 +40,9 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #' @slot sign a dgCMatrix of -1, 0 and 1: the direction in which the effect moves with the cause; 0
 #'   where it is not known.
 #' @slot statistic a dgCMatrix: t statistics of the refinement; 0 x 0 if not refined.
+#' @slot support a dgCMatrix: how much speaks for each ordered pair, see [cape_support()]; 0 x 0 if not learned.
+#' @slot bag.share a dgCMatrix: of the fits to parts of the cells, the share that found the edge; 0 x 0 if
+#'   there were none.
 #' @slot order a topological order: features, causes first; empty if there is a cycle.
 #' @slot history a DataFrame with a row for every epoch.
 #' @slot scaling a DataFrame of what was subtracted from every feature (`center`) and then divided into
@@ -47,7 +50,10 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #' @slot constant features without variance, which have no edges.
 #' @slot warnings what the core had to say about the fit.
 #' @slot info a list: `learned`, `acyclic`, `converged`, `refined`, `h`, `lambda`, `threshold`,
-#'   `effective_threshold`, `n_removed_for_acyclicity`.
+#'   `effective_threshold`, `n_removed_for_acyclicity`; `n_bags`, the number of fits to parts of the cells whose
+#'   mean the weights are (0: one fit to all cells); and, of the whole graph as it was refined, else `NA`,
+#'   `false_discovery_rate`, the share of its edges that is expected to join what is not joined, one way or the
+#'   other, and `n_tested_pairs`, the number of pairs of features that this allows for.
 #' @slot param the [DagParam()] that was used, or NULL.
 #' @slot seed the seed that was used, or NA.
 #' @return A `CapeDag`. `length()` is the number of features, `dim()` that number twice, `dimnames()` a list of
@@ -66,18 +72,22 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #' @exportClass CapeDag
 setClass("CapeDag", representation(
     features = "character", adjacency = "dgCMatrix", weights = "dgCMatrix", sign = "dgCMatrix",
-    statistic = "dgCMatrix", order = "character", history = "DataFrame", scaling = "DataFrame",
-    constant = "character", warnings = "character", info = "list", param = "DagParamOrNULL",
-    seed = "integer"
+    statistic = "dgCMatrix", support = "dgCMatrix", bag.share = "dgCMatrix", order = "character",
+    history = "DataFrame", scaling = "DataFrame", constant = "character", warnings = "character",
+    info = "list", param = "DagParamOrNULL", seed = "integer"
 ))
 
 setValidity("CapeDag", function(object) {
     n <- length(object@features)
     square <- function(x) identical(dim(x), c(n, n))
+    none_or_square <- function(x) length(x) == 0L || square(x)
     c(
         if (!square(object@adjacency)) "'adjacency' is not features x features",
         if (!square(object@weights)) "'weights' is not features x features",
         if (!square(object@sign)) "'sign' is not features x features",
+        if (!none_or_square(object@statistic)) "'statistic' is neither empty nor features x features",
+        if (!none_or_square(object@support)) "'support' is neither empty nor features x features",
+        if (!none_or_square(object@bag.share)) "'bag.share' is neither empty nor features x features",
         if (!all(validEnc(object@features))) {
             paste0("'features' has names that are not valid in their encoding: ",
                 some_of(quoted(iconv(object@features[!validEnc(object@features)], "latin1", "ASCII", "byte"))))

@@ -16,11 +16,14 @@
 #' * `cape_result()`: the [CapeFit-class].
 #' * `cape_dag()`: the [CapeDag-class].
 #' * `cape_weights()`: a matrix; the row is the cause, the column the effect.
-#' * `cape_edges()`: a DataFrame of `from`, `to`, `weight` (signed) and `sign`, the strongest edge first.
-#'   The weights of `sem = "mlp"` are norms of a network's weights, not effects per unit, and their
-#'   `sign` tells in which direction the effect moves. Of a refined graph there is `statistic` too, the t
-#'   of the test that kept the edge, and the best-supported edge comes first: the weight of such an edge
-#'   can be small where other features carry the same information.
+#' * `cape_edges()`: a DataFrame of `from`, `to`, `weight` (signed) and `sign`, the strongest edge first;
+#'   `sign` tells in which direction the effect moves. The weights of a refined graph say what an edge explains,
+#'   from 0 to 1 in any units: the root of the share of the error of predicting the effect, from its other causes
+#'   and on held-out cells, that goes with the cause (a partial correlation where relations are linear). They
+#'   are small where other features carry the same information. The t of the test that kept an edge is its
+#'   `statistic`. Without refinement the weights of `sem = "mlp"` are norms of a network's weights, not effects
+#'   per unit. Of a learned graph there are `support`
+#'   and, of the mean of fits to parts of the cells, `share`, see [cape_support()].
 #' * `cape_embedding()`: a matrix of coordinates, a row for every feature.
 #' * `cape_generality()`: 1 - |e| for every feature, e its point in the ball: near 1 for causally general
 #'   features, near 0 for specific ones, `NA` for features without edges.
@@ -97,7 +100,10 @@ fit_at <- function(fit, rows) {
 }
 
 dag_at <- function(dag, at) {
-    for (name in c("adjacency", "weights", "sign", "statistic")) {
+    if (length(at) < length(dag)) {
+        dag@info <- without_rate(dag@info)
+    }
+    for (name in c("adjacency", "weights", "sign", "statistic", "support", "bag.share")) {
         if (length(slot(dag, name)) > 0L) {
             slot(dag, name) <- slot(dag, name)[at, at, drop = FALSE]
         }
@@ -141,11 +147,75 @@ cape_edges <- function(x, name = "CAPE") {
     edges <- edge_table(dag)
     table <- S4Vectors::DataFrame(from = dag@features[edges$from], to = dag@features[edges$to],
         weight = edges$weight, sign = edges$sign)
-    rank <- abs(edges$weight)
     if (length(dag@statistic) > 0L) {
-        table$statistic <- rank <- entries_at(dag@statistic, edges$from, edges$to)
+        table$statistic <- entries_at(dag@statistic, edges$from, edges$to)
     }
-    table[order(-rank, edges$from, edges$to), ]
+    if (length(dag@support) > 0L) {
+        table$support <- entries_at(dag@support, edges$from, edges$to)
+    }
+    if (length(dag@bag.share) > 0L) {
+        table$share <- entries_at(dag@bag.share, edges$from, edges$to)
+    }
+    table[order(-abs(edges$weight), edges$from, edges$to), ]
+}
+
+#' How much speaks for each pair
+#'
+#' A ranking of all ordered pairs of features, beside the graph: for more pairs than the graph has edges, and
+#' for cells that are too few to tell directions.
+#'
+#' The support of a pair is the absolute weight before pruning and, of up to 1,000 features, the stability
+#' selection by the lasso on halves of the cells, each over its root mean square, the latter times
+#' min(1, 5 features / cells). It is 0 where nothing speaks for the pair, and has no upper end. Its numbers can
+#' be compared within a fit, not between fits. It is no graph: pairs may have support both ways, and edges drawn
+#' of it may form cycles. `s + t(s)` ranks the pairs without their directions. A pair that `knowledge` forbids
+#' has none.
+#'
+#' The share tells which part of the fits to 80 % of the cells, which are made where cells are few
+#' ([DagParam()], `bags`), has a weight above the threshold there: a multiple of one over their number, from
+#' 0 to 1. It is not the probability of the edge.
+#'
+#' [cape_prune()] keeps both. A graph that was not learned, but simulated or brought, has neither.
+#'
+#' @param x a [CapeFit-class], a [CapeDag-class], or a SingleCellExperiment from [cape_fit()], of which this
+#'   gives the features that it still has.
+#' @param sparse a dgCMatrix, or an ordinary matrix.
+#' @param type the support, or the share of the fits to parts of the cells.
+#' @param name under which [cape_fit()] stored the result.
+#' @return A matrix with a row for every feature as the cause and a column for every feature as the effect, 0 on
+#' the diagonal.
+#' @seealso [cape_edges()], whose columns `support` and `share` are those of the graph's edges; [cape_stability()]
+#' for whole fits to halves of the cells, with a bound on the edges that are false
+#' @examples
+#' truth <- cape_simulate_dag(8, edges.per.node = 1, seed = 1)
+#' x <- cape_simulate_data(truth, 60, mechanism = "linear", seed = 2)
+#' dag <- cape_learn_dag(x, DagParam(sem = "linear", bags = 4L), seed = 3)
+#' support <- cape_support(dag, sparse = FALSE)
+#' round(support, 2)
+#' cape_support(dag, type = "share")
+#' cape_compare(dag, truth, rank.by = "support")[c("auprc", "auroc")]
+#' @export
+cape_support <- function(x, sparse = TRUE, type = c("support", "share"), name = "CAPE") {
+    dag <- cape_dag(x, name)
+    check_flag(sparse, "sparse")
+    support <- if (one_of(type, c("support", "share"), "type") == "support") support_of(dag) else share_of(dag)
+    if (sparse) support else as.matrix(support)
+}
+
+support_of <- function(dag, name = "x") {
+    if (length(dag@support) == 0L && (!dag@info$learned || length(dag) > 0L)) {
+        cape_error("'", name, "' was not learned by cape_learn_dag() or cape_fit(), so its pairs have no support")
+    }
+    dag@support
+}
+
+share_of <- function(dag) {
+    support_of(dag) # or an error
+    if (dag@info$n_bags == 0L) {
+        cape_error("'x' is one fit to all cells, so no pair has a share of fits to parts of them; ",
+            "DagParam(bags = 10L) makes these")
+    }
+    dag@bag.share
 }
 
 #' @rdname accessors

@@ -4,16 +4,19 @@
 #'   igraph, or table of edges. With names on both sides features are matched by name, and features
 #'   that one side lacks are left out, with a message that counts them; a table of edges lacks none:
 #'   those that it does not name have no edges. Without names the numbers of features must agree.
+#' @param rank.by what ranks the ordered pairs of `estimated` for `auprc` and `auroc`: its edges, by strength, and
+#'   then the weights before pruning; or [cape_support()], which fits have that were learned.
 #' @return A data frame with one row: `shd`, the structural Hamming distance (a reversed edge counts
 #' once); the numbers of true, estimated, correct, reversed, missing and extra edges; `tpr`, `fdr`,
 #' `fpr`, `precision`, `recall`, `f1`; and the areas `auprc` and `auroc` of the ranking of all ordered
-#' pairs by strength (refined edges by their t statistic, before all others).
+#' pairs by strength (refined edges by their t statistic, before all others), or by support.
 #' @examples
 #' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
 #' x <- cape_simulate_data(truth, 300, mechanism = "linear", seed = 2)
 #' cape_compare(cape_learn_dag(x, DagParam(sem = "linear"), seed = 3), truth)
 #' @export
-cape_compare <- function(estimated, true) {
+cape_compare <- function(estimated, true, rank.by = c("edges", "support")) {
+    rank.by <- one_of(rank.by, c("edges", "support"), "rank.by")
     named <- has_names(estimated) && has_names(true)
     tables <- c(is_table(estimated), is_table(true))
     estimated <- as_dag(estimated, "estimated")
@@ -35,10 +38,11 @@ cape_compare <- function(estimated, true) {
     } else {
         features <- true@features <- estimated@features
     }
+    strength <- if (rank.by == "edges") edge_scores(estimated) else support_of(estimated, "estimated")
     over <- function(x, dag) placed(as.matrix(x), dag@features, features)
     truth <- over(true@adjacency, true)
     graph <- core_compare_graphs(over(estimated@adjacency, estimated), truth)
-    scores <- core_compare_scores(over(edge_scores(estimated), estimated), truth)
+    scores <- core_compare_scores(over(strength, estimated), truth)
     as.data.frame(c(graph, scores))
 }
 

@@ -105,7 +105,8 @@ one_of <- function(value, choices, name) {
 #'   Gaussian noise of unknown variance cannot be identified by any method.
 #' @param lambda weight of the L1 penalty on the graph: more gives fewer edges. `NA`: 1 for `"literal"`,
 #'   else the larger of 0.45 sqrt(log(features) / cells) and 0.02 (`"mlp"`) or 0.05 (`"linear"`,
-#'   `"paper"`).
+#'   `"paper"`), of the cells of one of the `bags`. With few cells every pair has a factor of its own, between
+#'   0.3 and 4, by what its features have to do with each other.
 #' @param threshold edges with an absolute weight of at most this are pruned; see [cape_prune()] for
 #'   other values without another fit. Not used where the graph is refined. `NA`: 0.2 or, where `refine` is
 #'   `NA` and there are more features than that refines, the one of [cape_suggest_threshold()].
@@ -133,9 +134,15 @@ one_of <- function(value, choices, name) {
 #' @param rho.growth,rho.interval,rho.max,h.tolerance the augmented Lagrangian: factor by which the
 #'   penalty grows, epochs between its updates (`NA`: a twentieth of all), its largest value, and the
 #'   acyclicity at which the fit has converged (`NA`: 1e-5 for every varying feature, at least 1e-4).
+#' @param bags fits to 80 % of the cells each, with 30 % of the epochs, whose mean is taken; 0: one fit to all
+#'   cells. `NA`: 10 where there are up to 500 features and less than twice as many cells, else 0. See
+#'   [cape_support()].
+#' @param refine.fdr the refined graph loses its least certain edges until at most this share of the rest is
+#'   expected to join what is not joined, one way or the other, given the number of pairs of features; 1: it
+#'   loses none. Edges that `knowledge` requires stay. That an edge runs the right way is not tested here.
 #' @param refine.t,refine.window,refine.hidden,refine.epochs the refinement: t statistic at which a
 #'   cause stays (`NA`: 3.04 - 200 / cells, but at least 1), positions tried to either side in the search for
-#'   the order (`NA`: none with more than 100 features, else all with `sem = "linear"` and 3 with `"mlp"`),
+#'   the order (`NA`: none with more than 100 features or less than twice as many cells, else all with `sem = "linear"` and 3 with `"mlp"`),
 #'   and the units and epochs of its regressions, which with `sem = "linear"` are least squares.
 #' @return An object of class `DagParam`.
 #' @seealso [cape_learn_dag()], [cape_fit()]
@@ -149,7 +156,8 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
                      candidates = NA_integer_, rank = 0L, hidden = 10L,
                      precision = c("automatic", "double", "float"), batch.size = 128L, learning.rate = 0.01,
                      rho.growth = 2.5, rho.interval = NA_integer_, rho.max = 1e16, h.tolerance = NA_real_,
-                     refine.t = NA_real_, refine.window = NA_integer_, refine.hidden = 32L, refine.epochs = 100L) {
+                     bags = NA_integer_, refine.t = NA_real_, refine.fdr = 0.1, refine.window = NA_integer_,
+                     refine.hidden = 32L, refine.epochs = 100L) {
     if (!is.logical(refine) || length(refine) != 1L) {
         cape_error("'refine' is ", one_line(refine), "; it must be TRUE, FALSE or NA")
     }
@@ -165,7 +173,8 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
         batch.size = batch.size,
         learning.rate = learning.rate, rho.growth = rho.growth,
         rho.interval = rho.interval, rho.max = rho.max, h.tolerance = h.tolerance,
-        refine.t = refine.t, refine.window = refine.window, refine.hidden = refine.hidden,
+        bags = bags, refine.t = refine.t, refine.fdr = refine.fdr,
+        refine.window = refine.window, refine.hidden = refine.hidden,
         refine.epochs = refine.epochs
     ))
 }

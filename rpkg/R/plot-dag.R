@@ -1,23 +1,32 @@
 #' Draw the causal graph
 #'
 #' Causes stand above their effects, arrows point from cause to effect; the width of an arrow is the
-#' weight, its colour the sign. Of a large graph, the strongest edges and their ends are drawn, and the
+#' weight, or the support, its colour the sign. Of a large graph, the strongest edges and their ends are drawn, and the
 #' caption says so.
 #'
 #' @param x a [CapeFit-class], [CapeDag-class], SingleCellExperiment from [cape_fit()], square matrix or
 #'   igraph.
 #' @param max.edges how many edges to draw, the strongest first.
 #' @param isolated whether to draw features without edges; `NULL`: if there are at most 30 features.
+#' @param edge.by what the width of an arrow is, its absolute weight or, of a graph that was learned, its support
+#'   ([cape_support()]), which then also decides which edges are the strongest.
 #' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
 #' @examples
 #' cape_plot_dag(cape_simulate_dag(10, seed = 1))
 #' @export
-cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL, name = "CAPE") {
+cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL, edge.by = c("weight", "support"), name = "CAPE") {
+    edge.by <- one_of(edge.by, c("weight", "support"), "edge.by")
     dag <- if (is(x, "SummarizedExperiment")) cape_dag(x, name) else as_dag(x, "x")
     check_number(max.edges, "max.edges", 1, integer = TRUE)
     isolated <- if (is.null(isolated)) length(dag) <= 30L else check_flag(isolated, "isolated")
     edges <- as.data.frame(cape_edges(dag))
+    edges$size <- abs(edges$weight)
+    if (edge.by == "support") {
+        support_of(dag) # or an error
+        edges$size <- edges$support
+        edges <- edges[order(-edges$size), ]
+    }
     shown <- utils::head(edges, max.edges)
     linked <- dag@features[dag@features %in% c(shown$from, shown$to)]
     alone <- if (isolated) setdiff(dag@features, linked) else character()
@@ -31,19 +40,20 @@ cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL, name = "CAPE") {
     box <- 0.018 * high * size / 3.2
     arrows <- route_arrows(shown, places, box)
     caption <- c(
-        if (nrow(edges) > nrow(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"),
+        if (nrow(edges) > nrow(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges",
+            if (edge.by == "support") ", by support"),
         if (length(dag) > nrow(nodes)) paste0(length(dag) - nrow(nodes), " of ", length(dag),
             " features without an edge here are not drawn"))
 
     ggplot2::ggplot() +
         ggplot2::geom_path(ggplot2::aes(.data$x, .data$y, group = .data$edge, colour = .data$effect,
-            linewidth = abs(.data$weight)), arrows,
+            linewidth = .data$size), arrows,
             arrow = grid::arrow(length = grid::unit(0.6 * size, "mm"), type = "closed"),
             linejoin = "round", alpha = 0.75, key_glyph = key_line) +
         ggplot2::geom_label(ggplot2::aes(.data$x, .data$y, label = .data$name), nodes, size = size,
             fill = "white", label.size = 0.2, label.padding = grid::unit(0.35 * size, "mm")) +
         sign_scale() +
-        ggplot2::scale_linewidth_continuous("|weight|", range = c(0.25, 1.2),
+        ggplot2::scale_linewidth_continuous(if (edge.by == "weight") "|weight|" else edge.by, range = c(0.25, 1.2),
             breaks = function(limits) pretty(limits, 3L)) +
         ggplot2::scale_x_continuous(expand = ggplot2::expansion(mult = 0.03, add = 5)) +
         ggplot2::scale_y_continuous(expand = ggplot2::expansion(mult = 0.05)) +
@@ -159,7 +169,8 @@ bend_key <- function(edge, layer) sprintf("edge %d in layer %d", as.integer(edge
 # Paths from the border of one label to that of the other, through the bends between; `box` is half a
 # label's height.
 route_arrows <- function(edges, places, box) {
-    none <- data.frame(x = numeric(), y = numeric(), edge = integer(), weight = numeric(), effect = sign_label(0)[0L])
+    none <- data.frame(x = numeric(), y = numeric(), edge = integer(), weight = numeric(), size = numeric(),
+        effect = sign_label(0)[0L])
     nodes <- places[!places$bend, ]
     do.call(rbind, c(list(none), lapply(seq_len(nrow(edges)), function(e) {
         from <- nodes[match(edges$from[e], nodes$key), ]
@@ -173,7 +184,8 @@ route_arrows <- function(edges, places, box) {
         arrive <- within_label(to, x[n - 1L] - x[n], y[n - 1L] - y[n], 1.3 * box)
         x[c(1L, n)] <- c(x[1L] + leave * (x[2L] - x[1L]), x[n] + arrive * (x[n - 1L] - x[n]))
         y[c(1L, n)] <- c(y[1L] + leave * (y[2L] - y[1L]), y[n] + arrive * (y[n - 1L] - y[n]))
-        data.frame(x = x, y = y, edge = e, weight = edges$weight[e], effect = sign_label(edges$sign[e]))
+        data.frame(x = x, y = y, edge = e, weight = edges$weight[e], size = edges$size[e],
+            effect = sign_label(edges$sign[e]))
     })))
 }
 

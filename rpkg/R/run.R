@@ -109,7 +109,8 @@ with_progress <- function(verbose, call) {
                     "{cli::pb_name}{cli::pb_bar} {cli::pb_percent}, ETA {cli::pb_eta}"
                 } else {
                     "{cli::pb_name}{cli::pb_spin} {cli::pb_current}, {cli::pb_elapsed}"
-                }, clear = FALSE, .auto_close = FALSE, .envir = home)
+                }, clear = FALSE, .auto_close = FALSE, .envir = home,
+                auto_terminate = FALSE) # the core may report the last step again
             stage_shown <<- stage
         }
         cli::cli_progress_update(set = step, id = bar, .envir = home)

@@ -47,6 +47,10 @@ dag_lines <- function(dag) {
             paste0("model: ", dag@param@values$sem, ", lambda ", number(info$lambda), ", ",
                 if (info$refined) "refined by held-out tests" else paste0("pruned at ",
                     number(info$threshold), ", not refined")),
+            if (info$n_bags > 0L) {
+                paste0("weights: mean of ", count_of(info$n_bags, "fit"), " to parts of the cells")
+            },
+            rate_line(info, n_edges),
             suggestion_line(info),
             paste0("acyclicity h ", number(info$h), ": ",
                 if (info$converged) "converged" else "NOT converged (try more epochs, or standardize)")
@@ -58,6 +62,17 @@ dag_lines <- function(dag) {
             paste0("without variance, so without edges: ", some_of(dag@constant))
         }
     )
+}
+
+# How far the refinement is to be trusted, given how many pairs there were to test.
+rate_line <- function(info, n_edges) {
+    rate <- info$false_discovery_rate
+    if (is.na(rate) || n_edges == 0L) {
+        return(NULL)
+    }
+    paste0(if (rate < 0.001) "less than 0.1" else paste("at most", number(100 * rate)),
+        " % of the edges are expected to join what is not joined (", sprintf("%.0f", info$n_tested_pairs),
+        " pairs tested)")
 }
 
 # Where the threshold is the one that the fit chose for itself.

@@ -8,6 +8,10 @@
 #' q^2 / ((2 cutoff - 1) p), where q is the mean number of edges found and p the number of ordered pairs of
 #' features. It assumes that false edges are exchangeable and that the method is no worse than guessing.
 #'
+#' Of a half of few cells, each fit is the mean of 10 to parts of that ([DagParam()], `bags`), and takes as much longer;
+#' `DagParam(bags = 0L)` makes one fit of it. Of a fit to all cells, `cape_support(fit, type = "share")` tells how many
+#' of its parts found an edge, without another fit and without a bound.
+#'
 #' @inheritParams cape_learn_dag
 #' @param ... further arguments: `assay.type`, `subset.row`, `knowledge`, `batch`, `perturbation` and
 #'   `cell.weights`, as of [cape_fit()]; `num.threads`, of each fit (1 by default); and `verbose`, whether to say

@@ -15,7 +15,7 @@ Rcpp::S4 sparse(Lend lend, const cape_dag *dag) {
   check(lend(&view, dag));
   const int64_t stored = view.n_cols > 0 ? view.offsets[view.n_cols] : 0;
   if (stored > INT_MAX)
-    Rcpp::stop("the weights have %.0f entries that are not 0; a dgCMatrix has room for 2^31 - 1",
+    Rcpp::stop("a matrix of the fit has %.0f entries that are not 0; a dgCMatrix has room for 2^31 - 1",
                static_cast<double>(stored));
   Rcpp::S4 out("dgCMatrix");
   out.slot("Dim") = Rcpp::IntegerVector::create(static_cast<int>(view.n_rows),
@@ -60,7 +60,10 @@ Rcpp::List graph_to_list(const cape_dag *dag, const cape_dag_info &info) {
           _["converged"] = info.converged != 0, _["refined"] = info.refined != 0, _["h"] = info.h,
           _["lambda"] = info.lambda, _["threshold"] = info.threshold,
           _["effective_threshold"] = info.effective_threshold,
-          _["n_removed_for_acyclicity"] = static_cast<double>(info.n_removed_for_acyclicity)));
+          _["n_removed_for_acyclicity"] = static_cast<double>(info.n_removed_for_acyclicity),
+          _["n_bags"] = static_cast<int>(info.n_bags),
+          _["false_discovery_rate"] = info.false_discovery_rate,
+          _["n_tested_pairs"] = static_cast<double>(info.n_tested_pairs)));
 }
 
 cape_dag_info describe(const cape_dag *dag) {
@@ -83,6 +86,9 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
   out["sign"] = sparse(cape_dag_sign_view, dag);
   out["statistic"] =
       info.refined ? sparse(cape_dag_statistic_view, dag) : Rcpp::S4("dgCMatrix");
+  out["support"] = sparse(cape_dag_support_view, dag);
+  out["bag_share"] =
+      info.n_bags > 0 ? sparse(cape_dag_bag_share_view, dag) : Rcpp::S4("dgCMatrix");
   arma::mat history(info.n_epochs, 7);
   check(cape_dag_history(history.memptr(), info.n_epochs, 7, dag));
   out["history"] = history;

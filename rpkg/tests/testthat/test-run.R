@@ -116,6 +116,9 @@ test_that("the display of progress works from the first call on", {
         capeOmics:::run_settings(1, 1))
     x <- matrix(sin((1:60000)^1.5), 60)
     capeOmics:::with_progress(TRUE, function(progress) {
+        for (step in c(1, 2, 2, 2)) progress("dag", step, 2, NaN, NaN) # the last step more than once
+    })
+    capeOmics:::with_progress(TRUE, function(progress) {
         progress("", 0, 0, NaN, NaN)
         capeOmics:::core_fit(x, capeOmics:::prior_of(x, NULL), settings, function(...) {
             tryCatch(progress(...), error = function(e) failed <<- conditionMessage(e))
