@@ -175,7 +175,8 @@ Causes screen(const MatrixView& x, const EdgeFactors& factors, std::int64_t coun
 }
 
 std::int64_t screened_rows(std::int64_t rows, std::int64_t columns) {
-  return std::min(rows, std::clamp(most_rows * 10'000 / columns, least_rows, most_rows));
+  const std::int64_t wanted = most_rows * 10'000 / std::max<std::int64_t>(columns, 1);
+  return std::min(rows, std::clamp(wanted, least_rows, most_rows));
 }
 
 // Of both kinds of association, in every round and with every probe of the last.
