@@ -16,6 +16,7 @@ module;
 #include <vector>
 module cape.dag;
 #include "dag/bags.hpp"
+#include "dag/edge_lists.hpp"
 #include "dag/options.hpp"
 
 namespace cape::sem {
@@ -26,14 +27,6 @@ constexpr std::int64_t automatic_bags = 10;
 constexpr std::int64_t most_features = 500; ///< for which the time of several fits is not asked for
 constexpr double part_of_epochs = 0.3;      ///< late epochs wear down what only some rows show
 
-template <class Visit>
-void for_entries(const SparseMatrix& a, const Visit& visit) {
-  for (std::int64_t j = 0; j < a.cols; ++j)
-    for (std::int64_t e = a.offsets[static_cast<std::size_t>(j)];
-         e < a.offsets[static_cast<std::size_t>(j) + 1]; ++e)
-      visit(a.indices[static_cast<std::size_t>(e)], j, a.values[static_cast<std::size_t>(e)]);
-}
-
 // Of the fits that are finished.
 class Sums {
 public:
@@ -42,14 +35,12 @@ public:
         history_(static_cast<std::size_t>(epochs)) {}
 
   void add(const TrainedModel& fit, double share, double threshold) {
-    for_entries(fit.edges.weights, [&](std::int64_t i, std::int64_t j, double w) {
-      weight_(i, j) += share * w;
-      found_(i, j) += share * (std::fabs(w) > threshold);
-    });
-    // By their weights, so that the sign of a signed mean is its own.
-    for_entries(fit.edges.sign, [&](std::int64_t i, std::int64_t j, double s) {
-      sign_(i, j) += share * s * std::fabs(fit.edges.weights(i, j));
-    });
+    for (const Edge& e : edges_of(fit.edges.weights)) {
+      weight_(e.from, e.to) += share * e.weight;
+      found_(e.from, e.to) += share * (std::fabs(e.weight) > threshold);
+      // By its weight, so that the sign of a signed mean is its own.
+      sign_(e.from, e.to) += share * fit.edges.sign(e.from, e.to) * std::fabs(e.weight);
+    }
     for (std::size_t e = 0; e < history_.size(); ++e) {
       const DagEpoch& one = fit.history[e];
       DagEpoch& mean = history_[e];
