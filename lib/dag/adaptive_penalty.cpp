@@ -16,6 +16,7 @@ module;
 #include <vector>
 module cape.dag;
 #include "dag/adaptive_penalty.hpp"
+#include "dag/row_source.hpp"
 #include "dag/screening.hpp"
 
 namespace cape::sem {
@@ -157,7 +158,8 @@ Matrix adaptive_factors(const Table& table, std::span<const std::int64_t> rows,
                         const Causes& causes, Run& run) {
   const std::int64_t all = std::ssize(rows), n = screened_rows(all, table.features());
   std::vector<std::int64_t> some;
-  for (std::int64_t r = 0; r < n; ++r) some.push_back(rows[static_cast<std::size_t>(r * all / n)]);
+  for (const std::int64_t r : spaced_rows_of(all, n))
+    some.push_back(rows[static_cast<std::size_t>(r)]);
   const Terms terms = terms_of(table.read<double>(some, run), run);
   return factors_of(associations(terms, table.read_weights<float>(some, run), causes, run), all,
                     run);
@@ -173,12 +175,9 @@ Matrix adaptive_penalty(const MatrixView& x, Run& run) {
   if (x.rows < 2 || x.cols < 2)
     throw Error(Status::invalid_argument, message("x is ", x.rows, " x ", x.cols,
                                                   "; it must have 2 rows and 2 columns at least"));
-  const std::int64_t n = sem::screened_rows(x.rows, x.cols);
-  Matrix some(n, x.cols);
-  for (std::int64_t j = 0; j < x.cols; ++j)
-    for (std::int64_t r = 0; r < n; ++r) some(r, j) = x(r * x.rows / n, j);
-  Matrix factor =
-      sem::factors_of(sem::associations(sem::terms_of(std::move(some), run), {}, {}, run), x.rows, run);
+  const sem::Terms terms = sem::terms_of(
+      rows_of(x, spaced_rows_of(x.rows, sem::screened_rows(x.rows, x.cols))), run);
+  Matrix factor = sem::factors_of(sem::associations(terms, {}, {}, run), x.rows, run);
   for (std::int64_t j = 0; j < x.cols; ++j) factor(j, j) = 0;
   return factor;
 }

@@ -26,6 +26,17 @@ std::string value_text(double v) {
 
 } // namespace
 
+// r rows may overflow.
+std::int64_t spaced_row(std::int64_t r, std::int64_t rows, std::int64_t count) {
+  return r * (rows / count) + r * (rows % count) / count;
+}
+
+std::vector<std::int64_t> spaced_rows_of(std::int64_t rows, std::int64_t count) {
+  std::vector<std::int64_t> spaced;
+  for (std::int64_t r = 0; r < count; ++r) spaced.push_back(spaced_row(r, rows, count));
+  return spaced;
+}
+
 RowSource source_of(const MatrixView& x) {
   return {x.rows, x.cols, [x](std::span<const std::int64_t> numbers, double* out) {
             for (std::int64_t j = 0; j < x.cols; ++j)

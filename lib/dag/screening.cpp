@@ -16,6 +16,7 @@ module;
 #include <vector>
 module cape.dag;
 #include "dag/range.hpp"
+#include "dag/row_source.hpp"
 #include "dag/screening.hpp"
 
 namespace cape::sem {
@@ -37,7 +38,7 @@ arma::fmat unit_columns(const MatrixView& x, bool distances, Run& run) {
     std::vector<double> v(static_cast<std::size_t>(n));
     Range range;
     for (std::int64_t r = 0; r < n; ++r) {
-      v[static_cast<std::size_t>(r)] = x(r * x.rows / n, j);
+      v[static_cast<std::size_t>(r)] = x(spaced_row(r, x.rows, n), j);
       range.add(v[static_cast<std::size_t>(r)]);
     }
     if (range.constant()) return; // its column stays 0

@@ -205,19 +205,12 @@ Matrix scores_of(const Matrix& x, const Matrix& weight, const EdgeFactors& known
   return score;
 }
 
-std::vector<std::int64_t> spaced_rows(std::int64_t rows) {
-  const std::int64_t n = ranked_rows(rows);
-  std::vector<std::int64_t> spaced;
-  for (std::int64_t r = 0; r < n; ++r) spaced.push_back(r * rows / n);
-  return spaced;
-}
-
 } // namespace
 
 std::int64_t ranked_rows(std::int64_t rows) { return std::min(rows, most_rows); }
 
 Matrix stability_scores(const Table& table, const EdgeFactors& known, Run& run) {
-  const std::vector<std::int64_t> rows = spaced_rows(table.rows());
+  const std::vector<std::int64_t> rows = spaced_rows_of(table.rows(), ranked_rows(table.rows()));
   return scores_of(table.read<double>(rows, run), table.read_weights<double>(rows, run), known,
                    run);
 }
@@ -232,7 +225,7 @@ Matrix stability_selection(const MatrixView& x, Run& run) {
   if (x.rows < 4)
     throw Error(Status::invalid_argument,
                 message("x has ", x.rows, " rows; it must have at least 4"));
-  return sem::scores_of(rows_of(x, sem::spaced_rows(x.rows)), {}, {}, run);
+  return sem::scores_of(rows_of(x, spaced_rows_of(x.rows, sem::ranked_rows(x.rows))), {}, {}, run);
 }
 
 } // namespace cape

@@ -20,6 +20,7 @@ module cape.dag;
 #include "dag/range.hpp"
 #include "dag/row_blocks.hpp"
 #include "dag/row_design.hpp"
+#include "dag/row_source.hpp"
 #include "dag/table.hpp"
 
 namespace cape::sem {
@@ -34,11 +35,6 @@ constexpr std::int64_t min_columns = 2;
 // Standardised values are kept to 2^-20 of a standard deviation. Rescaling a column changes their
 // last bits; without them every step of the fit is the same, and so is the result.
 double to_grid(double v) { return std::nearbyint(v * 0x1p20) * 0x1p-20; }
-
-// The r-th of `count` evenly spaced rows: floor(r rows / count), whose product may overflow.
-std::int64_t spaced(std::int64_t r, std::int64_t rows, std::int64_t count) {
-  return r * (rows / count) + r * (rows % count) / count;
-}
 
 } // namespace
 
@@ -199,9 +195,7 @@ BasicMatrix<T> Table::gather(const Matrix& from, std::span<const std::int64_t> r
 }
 
 Matrix Table::spaced_rows(std::int64_t count, Run& run) const {
-  std::vector<std::int64_t> rows;
-  for (std::int64_t r = 0; r < count; ++r) rows.push_back(spaced(r, source_.rows, count));
-  return read<double>(rows, run);
+  return read<double>(spaced_rows_of(source_.rows, count), run);
 }
 
 Matrix Table::spaced_rows(std::int64_t count, std::span<const std::int64_t> features,
@@ -209,7 +203,7 @@ Matrix Table::spaced_rows(std::int64_t count, std::span<const std::int64_t> feat
   Matrix out(count, std::ssize(features));
   for_blocks(count, source_.columns, [&](const std::vector<std::int64_t>& numbers) {
     std::vector<std::int64_t> rows;
-    for (const std::int64_t r : numbers) rows.push_back(spaced(r, source_.rows, count));
+    for (const std::int64_t r : numbers) rows.push_back(spaced_row(r, source_.rows, count));
     const Matrix block = read<double>(rows, run);
     for (std::size_t f = 0; f < features.size(); ++f)
       std::copy_n(block.column(features[f]), block.rows(),
@@ -270,7 +264,7 @@ Mask Table::spaced_missing(std::int64_t count, std::span<const std::int64_t> fea
   Mask out(count, std::ssize(features));
   for (std::int64_t f = 0; f < out.cols(); ++f)
     for (std::int64_t r = 0; r < count; ++r)
-      out(r, f) = missing_(spaced(r, rows(), count), features[static_cast<std::size_t>(f)]);
+      out(r, f) = missing_(spaced_row(r, rows(), count), features[static_cast<std::size_t>(f)]);
   return out;
 }
 
