@@ -10,5 +10,6 @@ export import cape.hyperbolic;
 export import cape.rotary;
 export import cape.theory;
 export import cape.attention;
+export import cape.layers;
 export import cape.evaluate;
 export import cape.pipeline;

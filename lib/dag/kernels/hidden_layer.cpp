@@ -4,52 +4,27 @@
 #include <hwy/highway.h>
 
 #include "dag/kernels/hidden_layer.hpp"
+#include "simd/along-inl.hpp"
 #include "simd/logistic-inl.hpp"
-#include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
 namespace cape::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls step(r, count) for blocks of rows as wide as a vector; the last may be narrower.
-template <class D, class F>
-HWY_INLINE void ForRows(D d, std::int64_t rows, F step) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t r = 0; r < rows; r += lanes) step(r, std::min(lanes, rows - r));
-}
-
-template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadRows(D d, const T* from, std::int64_t count) {
-  if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, from);
-  HWY_ALIGN T block[hn::MaxLanes(d)] = {};
-  std::copy_n(from, count, block);
-  return hn::Load(d, block);
-}
-template <class D, class T>
-HWY_INLINE void StoreRows(hn::Vec<D> v, D d, T* to, std::int64_t count) {
-  if (count == static_cast<std::int64_t>(hn::Lanes(d))) {
-    hn::StoreU(v, d, to);
-    return;
-  }
-  HWY_ALIGN T block[hn::MaxLanes(d)];
-  hn::Store(v, d, block);
-  std::copy_n(block, count, to);
-}
-
 template <class T>
 HWY_INLINE void Layer(T* units, std::int64_t rows, std::int64_t hidden, const T* bias, const T* v,
                       T* z) {
   const hn::ScalableTag<T> d;
-  ForRows(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
-    auto rest = LoadRows(d, z + r, count);
+  Along(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
+    auto rest = LoadPiece(d, z + r, count);
     for (std::int64_t k = 0; k < hidden; ++k) {
       T* u = units + k * rows + r;
-      const auto s = Logistic(d, hn::Add(LoadRows(d, u, count), hn::Set(d, bias[k])));
-      StoreRows(s, d, u, count);
+      const auto s = Logistic(d, hn::Add(LoadPiece(d, u, count), hn::Set(d, bias[k])));
+      StorePiece(s, d, u, count);
       rest = hn::NegMulAdd(s, hn::Set(d, v[k]), rest);
     }
-    StoreRows(rest, d, z + r, count);
+    StorePiece(rest, d, z + r, count);
   });
 }
 
@@ -60,14 +35,14 @@ HWY_INLINE void Slopes(T* units, std::int64_t rows, std::int64_t hidden, const T
   for (std::int64_t k = 0; k < hidden; ++k) {
     auto of_v = hn::Zero(d), of_bias = hn::Zero(d);
     const auto minus_v = hn::Set(d, -v[k]);
-    ForRows(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
+    Along(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
       T* u = units + k * rows + r;
-      const auto s = LoadRows(d, u, count);
-      const auto share = hn::Mul(LoadRows(d, dz + r, count), s);
+      const auto s = LoadPiece(d, u, count);
+      const auto share = hn::Mul(LoadPiece(d, dz + r, count), s);
       const auto slope = hn::Mul(hn::Mul(minus_v, share), hn::Sub(hn::Set(d, T(1)), s));
       of_v = hn::Sub(of_v, share);
       of_bias = hn::Add(of_bias, slope); // beyond the last row dz, and so the slope, is 0
-      StoreRows(slope, d, u, count);
+      StorePiece(slope, d, u, count);
     });
     v_slope[k] = hn::GetLane(hn::SumOfLanes(d, of_v));
     bias_slope[k] = hn::GetLane(hn::SumOfLanes(d, of_bias));
