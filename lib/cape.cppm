@@ -10,6 +10,7 @@ export import cape.hyperbolic;
 export import cape.rotary;
 export import cape.theory;
 export import cape.attention;
+export import cape.tensors;
 export import cape.layers;
 export import cape.evaluate;
 export import cape.pipeline;

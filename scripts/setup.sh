@@ -40,7 +40,7 @@ as_root() (
 demo_packages=(
   # the core
   clang-19 clang-tools-19 cmake ninja-build git
-  libarmadillo-dev libopenblas-serial-dev gfortran libtbb-dev libhwy-dev librandom123-dev
+  libarmadillo-dev libopenblas-serial-dev gfortran libtbb-dev libhwy-dev librandom123-dev nlohmann-json3-dev
   # the R package
   g++ make r-base-dev r-bioc-singlecellexperiment r-bioc-delayedarray r-bioc-biocparallel
   r-cran-rcpparmadillo r-cran-matrix r-cran-igraph r-cran-ggplot2 r-cran-cli
