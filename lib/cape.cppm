@@ -12,5 +12,6 @@ export import cape.theory;
 export import cape.attention;
 export import cape.tensors;
 export import cape.layers;
+export import cape.transformer;
 export import cape.evaluate;
 export import cape.pipeline;

@@ -2,7 +2,7 @@
 # The rules of lib/ that a compiler does not check. Usage: layering.sh LIB_DIR
 set -eu
 cd "$1"
-stages="core optim graph simulate preprocess dag hyperbolic rotary theory attention tensors layers evaluate pipeline"
+stages="core optim graph simulate preprocess dag hyperbolic rotary theory attention tensors layers transformer evaluate pipeline"
 failed=0
 fail() { echo "$*" >&2; failed=1; }
 
