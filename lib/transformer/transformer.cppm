@@ -1,4 +1,135 @@
-// cape.transformer: models of the features of a cell, from values to embeddings.
+// cape.transformer: a transformer over the features of a cell, which are tokens without an order:
+// what stands in for positions is the user's (CAPE's angles, a trained vector, ...). It is trained
+// to predict values that are hidden from it, and gives vectors of cells and of features.
+module;
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
 export module cape.transformer;
-import cape.core;
 export import :bins;
+export import :options;
+import cape.core;
+import cape.layers;
+
+export namespace cape {
+
+/// Cells x features that are read some cells at a time. `read` writes the values of these cells to
+/// out, cell by cell; NaN is a missing value. It is called on the thread that called us.
+struct Cells {
+  std::int64_t cells = 0, features = 0;
+  std::function<void(std::span<const std::int64_t> numbers, double* out)> read;
+};
+/// Of a matrix, or a sparse one in row_major form, which outlive it. Error as check_view().
+Cells cells_of(const MatrixView& x);
+Cells cells_of(const SparseView& x);
+
+/// The tokens of some cells, one cell behind the other: no token stands for nothing. The first of
+/// each cell is <cls>, whose number is 0.
+struct Tokens {
+  std::vector<std::int64_t> start;   ///< the first token of every cell, and behind the last
+  std::vector<std::int32_t> feature; ///< of every token; -1: <cls>
+  std::vector<float> value;          ///< the number that the model sees
+  std::vector<std::uint8_t> hidden;  ///< whether the model sees that a value is hidden
+
+  std::int64_t cells() const { return start.empty() ? 0 : std::ssize(start) - 1; }
+  std::int64_t size() const { return std::ssize(feature); }
+};
+
+/// The tokens of whole cells: all features that have a value (not NaN), or that are not 0 where
+/// `zeros` is false. values: cells x features, row-major. Error(invalid_argument) for infinite
+/// values, and for negative ones where bins need counts. O(size of values).
+Tokens tokenize(std::span<const double> values, std::int64_t features,
+                const BackboneOptions& options, bool zeros = true);
+
+/// A tensor of the parameters: rows x columns, row-major, from `first` on; a vector has one row.
+struct Slot {
+  std::string name;
+  std::int64_t first = 0, rows = 0, columns = 0;
+  std::int64_t size() const { return rows * columns; }
+};
+/// All parameters of a model of that many features whose positions have that many columns, in their
+/// order. Error(invalid_argument) for options that do not fit together, Error(dim_mismatch) for
+/// angles that do not fit the heads, with the numbers.
+std::vector<Slot> layout(const BackboneOptions& options, std::int64_t features,
+                         std::int64_t position_columns);
+
+/// A model. Plain data: parameters are one vector, and layout() says where each tensor stands.
+struct Backbone {
+  BackboneOptions options;
+  std::vector<std::string> features; ///< their names, unlike each other
+  /// Features x columns: angles in radians (rotary: before angle_scale), vectors (fixed,
+  /// projected), or empty.
+  Matrix positions;
+  std::vector<float> parameters;
+};
+
+/// A model before training: linear layers uniform in +- 1/sqrt(inputs), norms 1 and 0, tables of
+/// vectors uniform in +-.1. Errors as layout(), and invalid_argument for features of the same name,
+/// positions that are not finite, or that are given or missing against options.positions.
+Backbone make_backbone(std::vector<std::string> features, Matrix positions,
+                       const BackboneOptions& options, Run& run);
+
+/// What the model makes of cells: tokens x width rows of all tokens, and what it predicts of each
+/// (tokens x 1 numbers, or x bins logits).
+template <class T>
+struct Encoded {
+  std::vector<T> tokens, predictions;
+};
+/// `parameters` stand in for those of the model, in float or, for tests, in double. A cell's result
+/// does not depend on the others. Errors: invalid_argument for tokens that are none of the model,
+/// a result that is not finite. O(tokens width (width + feed_forward) + attention).
+template <class T>
+Encoded<T> encode(const Backbone& backbone, std::span<const T> parameters, const Tokens& tokens,
+                  Run& run);
+
+/// The loss of a training step: the mean over the hidden tokens of the loss of their value, and
+/// cell_weight times that of what <cls> predicts. target: the true number of every token (its bin
+/// for cross_entropy); step: of the dropout, -1: without. If `gradient` is not empty (as long as
+/// the parameters) it gets the gradient.
+template <class T>
+double pretrain_loss(const Backbone& backbone, std::span<const T> parameters, const Tokens& tokens,
+                     std::span<const float> target, double cell_weight, std::int64_t step,
+                     std::span<T> gradient, Run& run);
+
+/// One epoch of training. validation and relative are NaN without validation cells.
+struct PretrainEpoch {
+  std::int64_t epoch = 0;
+  double loss = 0;       ///< mean over the steps
+  double validation = 0; ///< of hidden values of the validation cells, always the same ones
+  /// The same over the loss of the features' means among the training cells (square loss) or of
+  /// their shares of bins: 1 is no better than those.
+  double relative = 0;
+};
+struct Pretrained {
+  Backbone backbone; ///< of the best epoch
+  std::vector<PretrainEpoch> history;
+  std::int64_t best_epoch = 0;
+};
+
+/// Train a model on cells: AdamW with a warm-up and half a cosine; the same bits for any number of
+/// threads. Reports progress as "pretrain". checkpoint: null, or where it goes on and what it keeps
+/// up to date after every epoch. Errors: invalid_argument for options or cells that cannot be
+/// trained on (fewer than two, another number of features than the model, no value to hide);
+/// not_converged if the loss is not finite.
+Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
+                    Run& run, Checkpoint* checkpoint = nullptr);
+
+/// Bytes that pretrain() needs at most beside the table, and a call of encode() for one cell of all
+/// features.
+double pretrain_memory(const Backbone& backbone, const PretrainOptions& options);
+double encode_memory(const Backbone& backbone);
+
+/// How cells and features become vectors.
+enum class Pooling : std::int32_t { cls, mean, max };
+/// A vector of every cell: the row of <cls>, or mean or maximum over the other tokens; cells x
+/// width. Cells without a value get the row of <cls> alone, or 0. Reports progress as "encode".
+Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling, bool zeros,
+                   Run& run);
+/// A vector of every feature: the mean over the cells, in which it has a value, of its row;
+/// features x width. NaN for a feature without any.
+Matrix embed_features(const Backbone& backbone, const Cells& cells, bool zeros, Run& run);
+
+} // namespace cape

@@ -1,0 +1,172 @@
+module;
+#include "internal/message.hpp"
+#include "internal/sizes.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <new>
+#include <span>
+#include <string>
+#include <typeinfo>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+#include <vector>
+module cape.transformer;
+import cape.attention;
+#include "transformer/parameters.hpp"
+
+namespace cape {
+namespace {
+
+void check_fit(const BackboneOptions& o, std::int64_t position_columns) {
+  const auto wrong = [](Status status, const auto&... text) {
+    throw Error(status, message(text...));
+  };
+  if (o.width % o.heads != 0)
+    wrong(Status::invalid_argument, "model.width is ", o.width, " and model.heads ", o.heads,
+          "; the width must be a multiple of the heads");
+  const bool classes = o.values != Values::continuous;
+  if (o.value_embedding == ValueEmbedding::table && !classes)
+    wrong(Status::invalid_argument,
+          "model.value_embedding is table, which needs bins; model.values is continuous");
+  if (o.loss == ValueLoss::cross_entropy && !classes)
+    wrong(Status::invalid_argument,
+          "model.loss is cross_entropy, which needs bins; model.values is continuous");
+  if (has_angles(o.positions)) {
+    const std::int64_t pairs = o.width / o.heads / 2, each = position_columns / o.heads;
+    if (o.width / o.heads % 2 != 0)
+      wrong(Status::dim_mismatch, "a head is ", o.width / o.heads, " wide (model.width ", o.width,
+            " / model.heads ", o.heads,
+            "), which splits a pair that an angle turns; it must be even");
+    if (position_columns < 1 || position_columns % o.heads != 0 || each > pairs)
+      wrong(Status::dim_mismatch, "there are ", position_columns, " angles of a feature for ",
+            o.heads, " heads of ", pairs, " pairs; it must be a multiple of the heads, at most ",
+            o.heads * pairs);
+  }
+  if (o.positions == PositionKind::fixed && position_columns != o.width)
+    wrong(Status::dim_mismatch, "positions have ", position_columns,
+          " columns; fixed ones must have those of the model, ", o.width,
+          " (model.positions projected takes any number)");
+  if (o.positions == PositionKind::projected && position_columns < 1)
+    wrong(Status::dim_mismatch, "positions have no columns; projected ones must have one at least");
+}
+
+} // namespace
+
+Slot Slots::add(std::string name, std::int64_t rows, std::int64_t columns) {
+  const Slot slot{std::move(name), size, rows, columns};
+  size += checked_size(rows, columns, slot.name);
+  all.push_back(slot);
+  return slot;
+}
+
+void Slots::add_norm(const std::string& name, std::int64_t width, Slot& gain, Slot& bias) {
+  gain = add(name + ".gain", 1, width);
+  bias = add(name + ".bias", 1, width);
+}
+
+Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t position_columns) {
+  BackboneOptions o = options;
+  check_options(fields(o));
+  if (features < 1)
+    throw Error(Status::invalid_argument,
+                message("a model of ", features, " features; there must be one at least"));
+  check_fit(o, position_columns);
+  const std::int64_t d = o.width;
+  embedding = add("embedding", 1 + (has_trained_vectors(o.positions) ? features : 0), d);
+  if (o.positions == PositionKind::projected)
+    projection = add("positions.weight", d, position_columns);
+  if (has_angles(o.positions) && o.learn_angle_factor)
+    angle_factor = add("positions.factor", 1, o.heads);
+  if (o.embedding_norm) add_norm("embedding.norm", d, embedding_gain, embedding_bias);
+  if (o.value_embedding == ValueEmbedding::table)
+    value_table = add("value.table", o.bins + 1, d);
+  else {
+    value1_weight = add("value.1.weight", d, 1);
+    value1_bias = add("value.1.bias", 1, d);
+    value2_weight = add("value.2.weight", d, d);
+    value2_bias = add("value.2.bias", 1, d);
+    hidden = add("value.hidden", 1, d);
+  }
+  if (o.embedding_norm) add_norm("value.norm", d, value_gain, value_bias);
+  for (std::int64_t b = 0; b < o.blocks; ++b) {
+    const std::string name = message("blocks.", b, ".");
+    BlockSlots& s = blocks.emplace_back();
+    add_norm(name + "norm1", d, s.norm1_gain, s.norm1_bias);
+    s.in_weight = add(name + "attention.in.weight", 3 * d, d);
+    if (o.attention_bias) s.in_bias = add(name + "attention.in.bias", 1, 3 * d);
+    if (o.attention == AttentionKind::linear)
+      s.directions = add(name + "attention.directions", o.random_features, d / o.heads);
+    s.out_weight = add(name + "attention.out.weight", d, d);
+    s.out_bias = add(name + "attention.out.bias", 1, d);
+    add_norm(name + "norm2", d, s.norm2_gain, s.norm2_bias);
+    s.ff1_weight = add(name + "feed_forward.1.weight", o.feed_forward, d);
+    s.ff1_bias = add(name + "feed_forward.1.bias", 1, o.feed_forward);
+    s.ff2_weight = add(name + "feed_forward.2.weight", d, o.feed_forward);
+    s.ff2_bias = add(name + "feed_forward.2.bias", 1, d);
+  }
+  if (o.norm_order == NormOrder::pre) add_norm("norm", d, norm_gain, norm_bias);
+  for (std::int64_t l = 0; l <= o.decoder_layers; ++l) {
+    const std::int64_t classes = o.loss == ValueLoss::cross_entropy ? o.bins : 1;
+    const std::int64_t out = l < o.decoder_layers ? d : classes;
+    decoder_weight.push_back(add(message("decoder.", l + 1, ".weight"), out, d));
+    decoder_bias.push_back(add(message("decoder.", l + 1, ".bias"), 1, out));
+  }
+  if (o.loss == ValueLoss::square) {
+    query_weight = add("cell.query.weight", d, d);
+    query_bias = add("cell.query.bias", 1, d);
+    cell_weight = add("cell.weight", d, d);
+  }
+}
+
+std::vector<Slot> layout(const BackboneOptions& options, std::int64_t features,
+                         std::int64_t position_columns) {
+  return Slots(options, features, position_columns).all;
+}
+
+Backbone make_backbone(std::vector<std::string> features, Matrix positions,
+                       const BackboneOptions& options, Run& run) {
+  std::unordered_set<std::string> seen;
+  for (const std::string& name : features)
+    if (!seen.insert(name).second)
+      throw Error(Status::invalid_argument,
+                  message("two features are called \"", name, "\"; names must differ"));
+  const std::int64_t m = std::ssize(features);
+  if (has_matrix(options.positions) != !positions.empty() ||
+      (!positions.empty() && positions.rows() != m))
+    throw Error(Status::dim_mismatch,
+                message("positions are ", positions.rows(), " x ", positions.cols(), "; ",
+                        has_matrix(options.positions)
+                            ? message("there must be a row for each of the ", m, " features")
+                            : std::string("model.positions takes none")));
+  check_finite(positions, "positions");
+  const Slots slots(options, m, positions.cols());
+  check_memory(4.0 * static_cast<double>(slots.size),
+               message("a model of ", slots.size, " parameters"));
+  Backbone backbone{options, std::move(features), std::move(positions), {}};
+  std::vector<float>& p = backbone.parameters;
+  lengthen(p, slots.size, run);
+  for (const Slot& slot : slots.all) {
+    run.poll();
+    const std::span<float> values = part<float>(p, slot);
+    const auto ends_with = [&](const char* end) { return slot.name.ends_with(end); };
+    Rng rng(run.seed(), {hash("transformer.start"), hash(slot.name)});
+    if (ends_with(".gain") || ends_with(".factor"))
+      std::ranges::fill(values, 1.0f);
+    else if (ends_with("attention.directions")) {
+      const std::vector<float> directions =
+          attention_directions<float>(slot.rows, slot.columns, hash(slot.name), run);
+      std::ranges::copy(directions, values.begin());
+    } else if (ends_with(".weight") || slot.name == "embedding" || slot.name == "value.table") {
+      const double reach =
+          ends_with(".weight") ? 1 / std::sqrt(static_cast<double>(slot.columns)) : 0.1;
+      for (float& v : values) v = static_cast<float>(rng.uniform(-reach, reach));
+    }
+  }
+  return backbone;
+}
+
+} // namespace cape

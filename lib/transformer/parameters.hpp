@@ -1,0 +1,55 @@
+// Where the tensors of a model stand among its parameters.
+#pragma once
+
+namespace cape {
+
+/// The tensors of a block.
+struct BlockSlots {
+  Slot norm1_gain, norm1_bias, in_weight, in_bias, directions, out_weight, out_bias, norm2_gain,
+      norm2_bias, ff1_weight, ff1_bias, ff2_weight, ff2_bias;
+};
+
+/// All of them by their use; those that the options do not have are empty.
+struct Slots {
+  Slots(const BackboneOptions& options, std::int64_t features, std::int64_t position_columns);
+
+  std::vector<Slot> all; ///< in order
+  std::int64_t size = 0;
+
+  Slot embedding;    ///< of <cls>, and of the features if they are trained
+  Slot projection;   ///< of the user's vectors
+  Slot angle_factor; ///< one for each head
+  Slot embedding_gain, embedding_bias;
+  Slot value1_weight, value1_bias, value2_weight, value2_bias, hidden; ///< of the network
+  Slot value_table;                                                    ///< its last row: hidden
+  Slot value_gain, value_bias;
+  std::vector<BlockSlots> blocks;
+  Slot norm_gain, norm_bias; ///< after the last block
+  std::vector<Slot> decoder_weight, decoder_bias;
+  Slot query_weight, query_bias, cell_weight; ///< what <cls> predicts by
+
+private:
+  Slot add(std::string name, std::int64_t rows, std::int64_t columns);
+  void add_norm(const std::string& name, std::int64_t width, Slot& gain, Slot& bias);
+};
+
+/// What stands in for positions.
+inline bool has_trained_vectors(PositionKind kind) {
+  return kind == PositionKind::trained || kind == PositionKind::rotary_trained;
+}
+inline bool has_angles(PositionKind kind) {
+  return kind == PositionKind::rotary || kind == PositionKind::rotary_trained;
+}
+inline bool has_matrix(PositionKind kind) {
+  return kind != PositionKind::none && kind != PositionKind::trained;
+}
+
+/// A tensor's part of a vector of all parameters.
+template <class T>
+std::span<T> part(std::span<T> all, const Slot& slot) {
+  return slot.size() == 0 ? std::span<T>()
+                          : all.subspan(static_cast<std::size_t>(slot.first),
+                                        static_cast<std::size_t>(slot.size()));
+}
+
+} // namespace cape

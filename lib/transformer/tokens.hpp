@@ -1,0 +1,28 @@
+// From values to tokens.
+#pragma once
+
+namespace cape {
+
+/// What a model is to predict: tokens, some hidden, and the true number of each.
+struct Sample {
+  Tokens tokens;
+  std::vector<float> target;
+};
+
+/// How many tokens of a cell are taken, at most, and which share of them is hidden.
+struct SampleShape {
+  std::int64_t length = 0;
+  bool zeros = true;
+  double hidden = 0;
+};
+
+/// Tokens of these cells, values x features by row: each cell's drawn by its own random numbers,
+/// cells ordered by length. Every cell with a value has one hidden token at least.
+Sample draw_sample(std::span<const double> values, std::int64_t features,
+                   const BackboneOptions& options, const SampleShape& shape,
+                   const std::function<Rng(std::int64_t cell)>& rng);
+
+/// How many values of a batch of cells are read at once, and so how many cells that is.
+std::int64_t cells_at_once(std::int64_t features);
+
+} // namespace cape
