@@ -5,6 +5,7 @@ module;
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <variant>
 module cape.core;
 
@@ -24,6 +25,33 @@ std::string number(double value) {
   return std::string(text, end);
 }
 
+// All of the text as a number, in the C locale whatever the process's is.
+template <class T>
+bool parse(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Write the text into the option; false if the text is not of the option's type.
+struct Assign {
+  std::string_view text;
+
+  bool operator()(double* slot) const { return parse(text, *slot); }
+  bool operator()(std::int64_t* slot) const { return parse(text, *slot); }
+  bool operator()(bool* slot) const {
+    *slot = text == "true";
+    return text == "true" || text == "false";
+  }
+  bool operator()(const Choice& choice) const {
+    for (std::size_t i = 0; i < choice.names.size(); ++i)
+      if (choice.names[i] == text) {
+        choice.set(static_cast<std::int32_t>(i));
+        return true;
+      }
+    return false;
+  }
+};
+
 } // namespace
 
 std::string option_text(const OptionField& field) {
@@ -36,6 +64,17 @@ std::string option_text(const OptionField& field) {
     }
   };
   return std::visit(Text{}, field.value);
+}
+
+void set_option(const OptionField& field, std::string_view text) {
+  if (!std::visit(Assign{text}, field.value))
+    throw Error(Status::invalid_argument,
+                message(field.name, " is \"", text, "\"; it must be ",
+                        std::holds_alternative<double*>(field.value)         ? "a number in "
+                        : std::holds_alternative<std::int64_t*>(field.value) ? "an integer in "
+                                                                             : "",
+                        option_range(field)));
+  check_options({field});
 }
 
 std::string_view option_type(const OptionField& field) {

@@ -45,6 +45,10 @@ Choice choice(Enum& field, std::initializer_list<std::string_view> names) {
 /// Throw Error(invalid_argument) naming the first option that is out of its range, its value and
 /// the range.
 void check_options(const OptionFields& fields);
+/// Write the value that the text says into the option: one of option_text(), in the C locale
+/// whatever the process's is. Error(invalid_argument) naming the option, the text and what is
+/// allowed, if the text is of another type (the option is as it was) or out of the range.
+void set_option(const OptionField& field, std::string_view text);
 /// "[0, 1)" and the like, or the names of a choice; for messages and documentation.
 std::string option_range(const OptionField& field);
 /// The present value as text: "0.02", "nan", "100", "true", or the name of the choice. Numbers are

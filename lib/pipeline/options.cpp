@@ -1,11 +1,9 @@
 module;
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <variant>
 module cape.pipeline;
 
@@ -15,33 +13,6 @@ namespace {
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string_view stage_of(std::string_view key) { return key.substr(0, key.find('.') + 1); }
-
-// All of the text as a number, in the C locale whatever the process's is.
-template <class T>
-bool parse(std::string_view text, T& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-// Write the text into the option; false if the text is not of the option's type.
-struct Assign {
-  std::string_view text;
-
-  bool operator()(double* slot) const { return parse(text, *slot); }
-  bool operator()(std::int64_t* slot) const { return parse(text, *slot); }
-  bool operator()(bool* slot) const {
-    *slot = text == "true";
-    return text == "true" || text == "false";
-  }
-  bool operator()(const Choice& choice) const {
-    for (std::size_t i = 0; i < choice.names.size(); ++i)
-      if (choice.names[i] == text) {
-        choice.set(static_cast<std::int32_t>(i));
-        return true;
-      }
-    return false;
-  }
-};
 
 } // namespace
 
@@ -98,16 +69,7 @@ const OptionField& find_option(const OptionFields& fields, std::string_view key)
 void set_option(Options& options, std::string_view key, std::string_view value) {
   Options changed = options;
   const OptionFields all = fields(changed);
-  const OptionField& field = find_option(all, key);
-  if (!std::visit(Assign{value}, field.value))
-    throw Error(
-        Status::invalid_argument,
-        std::string(key) + " is " + quoted(value) + "; it must be " +
-            (std::holds_alternative<double*>(field.value)         ? "a number in "
-             : std::holds_alternative<std::int64_t*>(field.value) ? "an integer in "
-                                                                  : "") +
-            option_range(field));
-  check_options({field});
+  set_option(find_option(all, key), value);
   options = changed;
 }
 

@@ -9,6 +9,7 @@ module;
 #include <new>
 #include <span>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <unordered_set>
 #include <utility>
@@ -127,13 +128,17 @@ std::vector<Slot> layout(const BackboneOptions& options, std::int64_t features,
   return Slots(options, features, position_columns).all;
 }
 
-Backbone make_backbone(std::vector<std::string> features, Matrix positions,
-                       const BackboneOptions& options, Run& run) {
-  std::unordered_set<std::string> seen;
-  for (const std::string& name : features)
-    if (!seen.insert(name).second)
+Slots checked_slots(const std::vector<std::string>& features, const Matrix& positions,
+                    const BackboneOptions& options) {
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    if (!is_utf8(features[i]))
       throw Error(Status::invalid_argument,
-                  message("two features are called \"", name, "\"; names must differ"));
+                  message("the name of feature ", i, " (counted from 0) is not UTF-8"));
+    if (!seen.insert(features[i]).second)
+      throw Error(Status::invalid_argument,
+                  message("two features are called \"", features[i], "\"; names must differ"));
+  }
   const std::int64_t m = std::ssize(features);
   if (has_matrix(options.positions) != !positions.empty() ||
       (!positions.empty() && positions.rows() != m))
@@ -143,7 +148,15 @@ Backbone make_backbone(std::vector<std::string> features, Matrix positions,
                             ? message("there must be a row for each of the ", m, " features")
                             : std::string("model.positions takes none")));
   check_finite(positions, "positions");
-  const Slots slots(options, m, positions.cols());
+  return Slots(options, m, positions.cols());
+}
+
+Backbone make_backbone(std::vector<std::string> features, Matrix positions,
+                       const BackboneOptions& options, Run& run) {
+  // As they are saved, so that a model is the same after that.
+  for (std::int64_t i = 0; i < positions.size(); ++i)
+    positions.data()[i] = static_cast<float>(positions.data()[i]);
+  const Slots slots = checked_slots(features, positions, options);
   check_memory(4.0 * static_cast<double>(slots.size),
                message("a model of ", slots.size, " parameters"));
   Backbone backbone{options, std::move(features), std::move(positions), {}};

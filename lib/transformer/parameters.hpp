@@ -33,6 +33,13 @@ private:
   void add_norm(const std::string& name, std::int64_t width, Slot& gain, Slot& bias);
 };
 
+/// The layout of a model of these features. Errors as make_backbone().
+Slots checked_slots(const std::vector<std::string>& features, const Matrix& positions,
+                    const BackboneOptions& options);
+
+/// Whether a text is UTF-8, as files of tensors want their texts.
+bool is_utf8(const std::string& text);
+
 /// What stands in for positions.
 inline bool has_trained_vectors(PositionKind kind) {
   return kind == PositionKind::trained || kind == PositionKind::rotary_trained;

@@ -13,6 +13,7 @@ export import :bins;
 export import :options;
 import cape.core;
 import cape.layers;
+import cape.tensors;
 
 export namespace cape {
 
@@ -68,9 +69,20 @@ struct Backbone {
 
 /// A model before training: linear layers uniform in +- 1/sqrt(inputs), norms 1 and 0, tables of
 /// vectors uniform in +-.1. Errors as layout(), and invalid_argument for features of the same name,
-/// positions that are not finite, or that are given or missing against options.positions.
+/// or one that is not UTF-8, and for positions that are not finite, or that are given or missing
+/// against options.positions. Positions are rounded to float, as which they are saved.
 Backbone make_backbone(std::vector<std::string> features, Matrix positions,
                        const BackboneOptions& options, Run& run);
+
+/// The model as tensors for a file, see write_safetensors(): those of layout(), of its shapes, and
+/// "positions" if there are any. Metadata: "cape.format", "cape.version", "features" (a JSON array
+/// of texts) and every option by its key. Errors as make_backbone(), and dim_mismatch for
+/// parameters that are not as many as the layout says, invalid_argument if one is not finite.
+Tensors to_tensors(const Backbone& backbone, Run& run);
+/// The model that to_tensors() has saved, the same to the bit. Error(bad_format) with what is
+/// wrong, for tensors that are none: a text, option or tensor that is missing, of another form, not
+/// finite or not known. Metadata whose keys are neither "cape." nor "model." and more are others'.
+Backbone from_tensors(const Tensors& tensors, Run& run);
 
 /// What the model makes of cells: tokens x width rows of all tokens, and what it predicts of each
 /// (tokens x 1 numbers, or x bins logits).

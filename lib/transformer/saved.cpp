@@ -1,0 +1,204 @@
+module;
+#include "internal/message.hpp"
+#include "internal/sizes.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+module cape.transformer;
+#include "transformer/parameters.hpp"
+
+namespace cape {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view format_key = "cape.format", format = "backbone 1";
+constexpr std::string_view version_key = "cape.version", features_key = "features",
+                           option_keys = "model.", positions_name = "positions";
+
+template <class... Parts>
+[[noreturn]] void damaged(const Parts&... parts) {
+  throw Error(Status::bad_format, message("these tensors are no model: ", parts...));
+}
+
+// ---------------------------------------------------------------------------------------- texts
+
+const std::string& text_of(const Tensors& tensors, std::string_view key) {
+  const std::string* text = tensors.find_metadata(key);
+  if (text == nullptr) damaged("metadata have no \"", key, "\"");
+  return *text;
+}
+
+BackboneOptions options_of(const Tensors& tensors) {
+  BackboneOptions options;
+  const OptionFields all = fields(options);
+  for (const auto& [key, text] : tensors.metadata)
+    if (key.starts_with(option_keys) &&
+        std::ranges::find(all, key, &OptionField::name) == all.end())
+      damaged("there is no option ", json(key).dump());
+  for (const OptionField& field : all) set_option(field, text_of(tensors, field.name));
+  return options;
+}
+
+std::vector<std::string> features_of(const Tensors& tensors) {
+  const std::string& text = text_of(tensors, features_key);
+  // Not more than an array of texts is ever built of what is read.
+  const auto take = [](int depth, json::parse_event_t event, json& value) {
+    const bool fits = event == json::parse_event_t::array_start ? depth == 0
+                      : event == json::parse_event_t::array_end ? true
+                      : event == json::parse_event_t::value     ? depth == 1 && value.is_string()
+                                                                : false;
+    if (!fits) damaged("\"", features_key, "\" is no JSON array of texts");
+    return true;
+  };
+  try {
+    return json::parse(text, take).get<std::vector<std::string>>();
+  } catch (const json::exception&) {
+    damaged("\"", features_key, "\" is no JSON array of texts");
+  }
+}
+
+// --------------------------------------------------------------------------------------- numbers
+
+bool is_finite(std::span<const float> values, Run& run) {
+  constexpr std::size_t piece = std::size_t{1} << 20;
+  for (std::size_t first = 0; first < values.size(); first += piece) {
+    run.poll();
+    const auto part = values.subspan(first, std::min(piece, values.size() - first));
+    if (!std::ranges::all_of(part, [](float v) { return std::isfinite(v); })) return false;
+  }
+  return true;
+}
+
+// The tensors of a file by name, each of which is taken once.
+class Source {
+public:
+  Source(const Tensors& tensors, Run& run) : run_(run) {
+    for (const Tensor& tensor : tensors.all)
+      if (!by_name_.emplace(tensor.name, &tensor).second)
+        damaged("there are two tensors \"", tensor.name, "\"");
+  }
+
+  /// Rows x columns; columns -1: as many as it has, at least one.
+  const Tensor& take(std::string_view name, std::int64_t rows, std::int64_t columns) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) damaged("there is no tensor \"", name, "\"");
+    const Tensor& tensor = *found->second;
+    const auto& shape = tensor.shape;
+    if (shape.size() != 2 || shape[0] != rows || (columns >= 0 && shape[1] != columns) ||
+        (columns < 0 && shape[1] < 1))
+      damaged("tensor \"", name, "\" has the shape [", shape_text(shape), "]; it must be [", rows,
+              ", ", columns < 0 ? std::string("1 or more") : std::to_string(columns), "]");
+    if (std::ssize(tensor.values) % shape[1] != 0 ||
+        std::ssize(tensor.values) / shape[1] != shape[0])
+      damaged("tensor \"", name, "\" has ", tensor.values.size(), " values, but a shape of [",
+              shape_text(shape), "]");
+    if (!is_finite(tensor.values, run_)) damaged("tensor \"", name, "\" has a value not finite");
+    by_name_.erase(found);
+    return tensor;
+  }
+
+  void check_empty() const {
+    if (!by_name_.empty()) damaged("tensor \"", by_name_.begin()->first, "\" belongs to none");
+  }
+
+private:
+  static std::string shape_text(const std::vector<std::int64_t>& shape) {
+    std::string text;
+    for (const std::int64_t side : shape) text += (text.empty() ? "" : ", ") + std::to_string(side);
+    return text;
+  }
+
+  Run& run_;
+  std::unordered_map<std::string_view, const Tensor*> by_name_;
+};
+
+} // namespace
+
+bool is_utf8(const std::string& text) {
+  try {
+    json(text).dump();
+    return true;
+  } catch (const json::type_error&) {
+    return false;
+  }
+}
+
+Tensors to_tensors(const Backbone& backbone, Run& run) {
+  const Slots slots = checked_slots(backbone.features, backbone.positions, backbone.options);
+  if (std::ssize(backbone.parameters) != slots.size)
+    throw Error(Status::dim_mismatch, message("there are ", backbone.parameters.size(),
+                                              " parameters; the model has ", slots.size));
+  if (!is_finite(backbone.parameters, run))
+    throw Error(Status::invalid_argument, "a parameter of the model is not finite");
+  Tensors tensors;
+  auto& metadata = tensors.metadata;
+  metadata.emplace_back(format_key, format);
+  metadata.emplace_back(version_key,
+                        message(version_major, ".", version_minor, ".", version_patch));
+  BackboneOptions options = backbone.options;
+  for (const OptionField& field : fields(options))
+    metadata.emplace_back(field.name, option_text(field));
+  metadata.emplace_back(features_key, json(backbone.features).dump());
+  check_memory(4.0 * static_cast<double>(slots.size + backbone.positions.size()),
+               "the tensors of a model");
+  for (const Slot& slot : slots.all) {
+    run.poll();
+    const auto values = part<const float>(backbone.parameters, slot);
+    tensors.all.push_back({slot.name, {slot.rows, slot.columns}, {values.begin(), values.end()}});
+  }
+  if (const Matrix& m = backbone.positions; !m.empty()) {
+    Tensor& tensor =
+        tensors.all.emplace_back(std::string(positions_name), std::vector{m.rows(), m.cols()});
+    for (std::int64_t i = 0; i < m.rows(); ++i)
+      for (std::int64_t j = 0; j < m.cols(); ++j)
+        tensor.values.push_back(static_cast<float>(m(i, j)));
+  }
+  return tensors;
+}
+
+Backbone from_tensors(const Tensors& tensors, Run& run) try {
+  if (const std::string& found = text_of(tensors, format_key); found != format)
+    damaged("its \"", format_key, "\" is ", json(found).dump(), "; this version reads \"", format,
+            "\"");
+  Backbone backbone{options_of(tensors), features_of(tensors), {}, {}};
+  Source source(tensors, run);
+  if (has_matrix(backbone.options.positions)) {
+    const Tensor& from = source.take(positions_name, std::ssize(backbone.features), -1);
+    Matrix m(from.shape[0], from.shape[1], run);
+    for (std::int64_t i = 0; i < m.rows(); ++i)
+      for (std::int64_t j = 0; j < m.cols(); ++j)
+        m(i, j) = static_cast<double>(from.values[at(i * m.cols() + j)]);
+    backbone.positions = std::move(m);
+  }
+  const Slots slots = checked_slots(backbone.features, backbone.positions, backbone.options);
+  std::vector<const Tensor*> parts;
+  for (const Slot& slot : slots.all)
+    parts.push_back(&source.take(slot.name, slot.rows, slot.columns));
+  source.check_empty();
+  check_memory(4.0 * static_cast<double>(slots.size),
+               message("a model of ", slots.size, " parameters"));
+  backbone.parameters.reserve(at(slots.size));
+  for (const Tensor* from : parts) {
+    run.poll();
+    backbone.parameters.insert(backbone.parameters.end(), from->values.begin(), from->values.end());
+  }
+  return backbone;
+} catch (const Error& e) {
+  // What would be a wrong argument of make_backbone() is here wrong in the file.
+  if (e.code() == Status::invalid_argument || e.code() == Status::dim_mismatch) damaged(e.what());
+  throw;
+}
+
+} // namespace cape
