@@ -15,12 +15,17 @@
 
 namespace test {
 
-/// The tensors of a file by name, row-major, whatever their type.
-inline std::map<std::string, std::vector<double>> read_parity(const std::string& file) {
+inline std::string read_parity_bytes(const std::string& file) {
   const std::filesystem::path path = data_directory() / "parity" / file;
   std::ifstream in(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
   if (bytes.size() < 8) throw std::runtime_error("cannot read " + path.string());
+  return bytes;
+}
+
+/// The tensors of a file by name, row-major, whatever their type.
+inline std::map<std::string, std::vector<double>> read_parity(const std::string& file) {
+  const std::string bytes = read_parity_bytes(file);
   std::uint64_t length;
   std::memcpy(&length, bytes.data(), 8);
   const auto header = nlohmann::json::parse(bytes.substr(8, length));
@@ -46,7 +51,7 @@ inline std::map<std::string, std::vector<double>> read_parity(const std::string&
     else if (type == "BOOL")
       read(std::uint8_t{});
     else
-      throw std::runtime_error(type + " in " + path.string());
+      throw std::runtime_error(type + " in " + file);
   }
   return tensors;
 }

@@ -78,14 +78,19 @@ Encoded<T> encode(const Backbone& backbone, std::span<const T> parameters, const
   Network<T> network(backbone);
   check_parameters(parameters, network.slots());
   const std::span<const T> rows = network.forward(parameters, tokens, -1, false, run);
-  Encoded<T> out{{rows.begin(), rows.end()}, {}};
+  Encoded<T> out{{rows.begin(), rows.end()}, {}, {}};
   std::vector<std::int32_t> all(at(tokens.size()));
   std::iota(all.begin(), all.end(), 0);
   const std::span<const T> predicted = network.predict(parameters, all, run);
   out.predictions.assign(predicted.begin(), predicted.end());
+  if (backbone.options.loss == ValueLoss::square) {
+    const std::span<const T> by_cell = network.predict_by_cell(parameters, all, run);
+    out.by_cell.assign(by_cell.begin(), by_cell.end());
+  }
   const auto is_finite = [](T v) { return std::isfinite(v); };
   if (!std::ranges::all_of(out.tokens, is_finite) ||
-      !std::ranges::all_of(out.predictions, is_finite))
+      !std::ranges::all_of(out.predictions, is_finite) ||
+      !std::ranges::all_of(out.by_cell, is_finite))
     throw Error(Status::invalid_argument,
                 "the model's rows are not finite: its parameters or the values are too large");
   return out;

@@ -5,18 +5,19 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <typeinfo>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 module cape.transformer;
 #include "transformer/parameters.hpp"
+#include "transformer/tensor_source.hpp"
 
 namespace cape {
 namespace {
@@ -27,9 +28,11 @@ constexpr std::string_view format_key = "cape.format", format = "backbone 1";
 constexpr std::string_view version_key = "cape.version", features_key = "features",
                            option_keys = "model.", positions_name = "positions";
 
+constexpr std::string_view no_model = "these tensors are no model";
+
 template <class... Parts>
 [[noreturn]] void damaged(const Parts&... parts) {
-  throw Error(Status::bad_format, message("these tensors are no model: ", parts...));
+  throw Error(Status::bad_format, message(no_model, ": ", parts...));
 }
 
 // ---------------------------------------------------------------------------------------- texts
@@ -69,61 +72,6 @@ std::vector<std::string> features_of(const Tensors& tensors) {
   }
 }
 
-// --------------------------------------------------------------------------------------- numbers
-
-bool is_finite(std::span<const float> values, Run& run) {
-  constexpr std::size_t piece = std::size_t{1} << 20;
-  for (std::size_t first = 0; first < values.size(); first += piece) {
-    run.poll();
-    const auto part = values.subspan(first, std::min(piece, values.size() - first));
-    if (!std::ranges::all_of(part, [](float v) { return std::isfinite(v); })) return false;
-  }
-  return true;
-}
-
-// The tensors of a file by name, each of which is taken once.
-class Source {
-public:
-  Source(const Tensors& tensors, Run& run) : run_(run) {
-    for (const Tensor& tensor : tensors.all)
-      if (!by_name_.emplace(tensor.name, &tensor).second)
-        damaged("there are two tensors \"", tensor.name, "\"");
-  }
-
-  /// Rows x columns; columns -1: as many as it has, at least one.
-  const Tensor& take(std::string_view name, std::int64_t rows, std::int64_t columns) {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) damaged("there is no tensor \"", name, "\"");
-    const Tensor& tensor = *found->second;
-    const auto& shape = tensor.shape;
-    if (shape.size() != 2 || shape[0] != rows || (columns >= 0 && shape[1] != columns) ||
-        (columns < 0 && shape[1] < 1))
-      damaged("tensor \"", name, "\" has the shape [", shape_text(shape), "]; it must be [", rows,
-              ", ", columns < 0 ? std::string("1 or more") : std::to_string(columns), "]");
-    if (std::ssize(tensor.values) % shape[1] != 0 ||
-        std::ssize(tensor.values) / shape[1] != shape[0])
-      damaged("tensor \"", name, "\" has ", tensor.values.size(), " values, but a shape of [",
-              shape_text(shape), "]");
-    if (!is_finite(tensor.values, run_)) damaged("tensor \"", name, "\" has a value not finite");
-    by_name_.erase(found);
-    return tensor;
-  }
-
-  void check_empty() const {
-    if (!by_name_.empty()) damaged("tensor \"", by_name_.begin()->first, "\" belongs to none");
-  }
-
-private:
-  static std::string shape_text(const std::vector<std::int64_t>& shape) {
-    std::string text;
-    for (const std::int64_t side : shape) text += (text.empty() ? "" : ", ") + std::to_string(side);
-    return text;
-  }
-
-  Run& run_;
-  std::unordered_map<std::string_view, const Tensor*> by_name_;
-};
-
 } // namespace
 
 bool is_utf8(const std::string& text) {
@@ -140,7 +88,7 @@ Tensors to_tensors(const Backbone& backbone, Run& run) {
   if (std::ssize(backbone.parameters) != slots.size)
     throw Error(Status::dim_mismatch, message("there are ", backbone.parameters.size(),
                                               " parameters; the model has ", slots.size));
-  if (!is_finite(backbone.parameters, run))
+  if (!all_finite(backbone.parameters, run))
     throw Error(Status::invalid_argument, "a parameter of the model is not finite");
   Tensors tensors;
   auto& metadata = tensors.metadata;
@@ -173,9 +121,9 @@ Backbone from_tensors(const Tensors& tensors, Run& run) try {
     damaged("its \"", format_key, "\" is ", json(found).dump(), "; this version reads \"", format,
             "\"");
   Backbone backbone{options_of(tensors), features_of(tensors), {}, {}};
-  Source source(tensors, run);
+  TensorSource source(tensors, no_model, run);
   if (has_matrix(backbone.options.positions)) {
-    const Tensor& from = source.take(positions_name, std::ssize(backbone.features), -1);
+    const Tensor& from = source.take(positions_name, {std::ssize(backbone.features), any_side});
     Matrix m(from.shape[0], from.shape[1], run);
     for (std::int64_t i = 0; i < m.rows(); ++i)
       for (std::int64_t j = 0; j < m.cols(); ++j)
@@ -185,7 +133,7 @@ Backbone from_tensors(const Tensors& tensors, Run& run) try {
   const Slots slots = checked_slots(backbone.features, backbone.positions, backbone.options);
   std::vector<const Tensor*> parts;
   for (const Slot& slot : slots.all)
-    parts.push_back(&source.take(slot.name, slot.rows, slot.columns));
+    parts.push_back(&source.take(slot.name, {slot.rows, slot.columns}));
   source.check_empty();
   check_memory(4.0 * static_cast<double>(slots.size),
                message("a model of ", slots.size, " parameters"));

@@ -84,11 +84,23 @@ Tensors to_tensors(const Backbone& backbone, Run& run);
 /// finite or not known. Metadata whose keys are neither "cape." nor "model." and more are others'.
 Backbone from_tensors(const Tensors& tensors, Run& run);
 
-/// What the model makes of cells: tokens x width rows of all tokens, and what it predicts of each
-/// (tokens x 1 numbers, or x bins logits).
+/// A model of scGPT's state dict, by the names that its tensors have there, those of PyTorch's or
+/// of the flash layers; MethylGPT's are of the same form. vocabulary: the name of each row of the
+/// gene embedding, "<cls>" among them; "<pad>" and "<eoc>" become no features. options: what a
+/// state does not say (heads, norm_order, values, hidden_value, bins of values that a network
+/// embeds, dropout); the others are those of the state. Heads of other tasks are left aside;
+/// without "mvc_decoder" that part is as at the start of training. Error(bad_format) with what is
+/// wrong for a state that is none, Error(unsupported) for embeddings of batches; others as
+/// make_backbone(). The largest value was 512 there, here it has no limit.
+Backbone load_scgpt(const Tensors& state, const std::vector<std::string>& vocabulary,
+                    const BackboneOptions& options, Run& run);
+
+/// What the model makes of cells: tokens x width rows of all tokens, what it predicts of each
+/// (tokens x 1 numbers, or x bins logits), and what it predicts of each by the row of its cell's
+/// <cls> (tokens x 1; empty for cross_entropy).
 template <class T>
 struct Encoded {
-  std::vector<T> tokens, predictions;
+  std::vector<T> tokens, predictions, by_cell;
 };
 /// `parameters` stand in for those of the model, in float or, for tests, in double. A cell's result
 /// does not depend on the others. Errors: invalid_argument for tokens that are none of the model,

@@ -1,0 +1,399 @@
+// Models of public code: what they compute with weights of their own (data/parity).
+#define BOOST_TEST_NO_MAIN
+#define BOOST_TEST_MODULE transformer_parity
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <numbers>
+#include <numeric>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+import cape;
+
+#include "errors.hpp"
+#include "parity.hpp"
+#include "transformer/scgpt_twin.hpp"
+
+using cape::Backbone;
+using cape::BackboneOptions;
+using cape::NormOrder;
+using cape::PositionKind;
+using cape::Run;
+using cape::Status;
+using cape::Tensors;
+using cape::Tokens;
+using test::ScgptInput;
+
+namespace {
+
+using Values = std::map<std::string, std::vector<double>>;
+
+Tensors read_tensors(const std::string& file) {
+  const std::string bytes = test::read_parity_bytes(file);
+  Run run;
+  return cape::read_safetensors(std::as_bytes(std::span(bytes)), run);
+}
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// ---------------------------------------------------------------------------------------- scGPT
+
+struct Case {
+  std::string name, weights;
+  bool stream = false;
+  double tolerance = 1e-12; ///< of double
+};
+
+std::vector<Case> cases() {
+  return {{"scgpt_torch_post", "scgpt_torch_post"},
+          {"scgpt_torch_category", "scgpt_torch_category"},
+          {"scgpt_flash_post", "scgpt_flash_post"},
+          {"scgpt_flash_pre", "scgpt_flash_post", true},
+          {"scgpt_flash_rankrope", "scgpt_flash_post", false, 1e-6}, // its angles were floats
+          {"scgpt_cape_rotary", "scgpt_flash_post"}};
+}
+
+std::vector<std::string> vocabulary() {
+  std::vector<std::string> names = {"<pad>", "<cls>", "<eoc>"};
+  while (names.size() < 40) names.push_back("g" + std::to_string(names.size()));
+  return names;
+}
+
+BackboneOptions options_of(const Case& c) {
+  BackboneOptions o = cape::backbone_preset("scgpt");
+  o.heads = 4;
+  o.norm_order = c.stream ? NormOrder::stream : NormOrder::post;
+  return o;
+}
+
+ScgptInput input_of(const Case& c) {
+  const Values in = test::read_parity(c.name + "/inputs.safetensors");
+  ScgptInput input{.gene = in.at("in.gene_ids"),
+                   .value = in.at("in.values"),
+                   .padding = in.at("in.key_padding_mask"),
+                   .masked = in.at("in.mask_positions"),
+                   .target = in.at("in.target_values"),
+                   .angle = {}};
+  if (c.name == "scgpt_flash_rankrope")
+    for (const double position : in.at("in.external_positions"))
+      for (int t = 0; t < 4; ++t) input.angle.push_back(position * std::pow(1e4, -t / 4.0));
+  if (c.name == "scgpt_cape_rotary") {
+    input.zero_genes = true;
+    input.angle = test::read_parity(c.name + "/inputs_e.safetensors").at("in.e");
+    for (double& angle : input.angle) angle *= std::numbers::pi / 4;
+  }
+  return input;
+}
+
+// Our model of some cells, which see the same angles: all without angles, else one of them.
+struct Part {
+  Backbone backbone;
+  Tokens tokens;
+  std::vector<float> target;
+  std::vector<std::size_t> from; ///< its token there
+};
+
+std::vector<Part> parts_of(const Case& c, const ScgptInput& in, const Tensors& state) {
+  Run run;
+  std::vector<Part> parts;
+  for (std::size_t cell = 0; cell < in.cells; ++cell) {
+    if (parts.empty() || !in.angle.empty()) {
+      Part& p = parts.emplace_back();
+      Backbone& b = p.backbone;
+      b = cape::load_scgpt(state, vocabulary(), options_of(c), run);
+      if (!in.angle.empty()) {
+        b.options.positions = PositionKind::rotary_trained;
+        b.options.angle_scale = cape::AngleScale::literal;
+        b.positions = cape::Matrix(std::ssize(b.features), 16);
+      }
+      if (in.zero_genes) // the norm after it becomes one that gives 0
+        for (const auto& slot : cape::layout(b.options, std::ssize(b.features), 16))
+          if (slot.name.starts_with("embedding.norm"))
+            std::fill_n(b.parameters.begin() + slot.first, slot.size(), 0.0f);
+    }
+    Part& p = parts.back();
+    const std::size_t first = cell * in.length;
+    p.tokens.start.push_back(p.tokens.size());
+    for (std::size_t i = first; i < first + in.length && in.padding[i] == 0; ++i) {
+      const auto gene = static_cast<std::int32_t>(in.gene[i]);
+      const bool hidden = in.masked[i] != 0;
+      p.tokens.feature.push_back(gene == 1 ? -1 : gene - 3);
+      p.tokens.value.push_back(hidden ? 0 : static_cast<float>(in.value[i]));
+      p.tokens.hidden.push_back(hidden);
+      p.target.push_back(static_cast<float>(in.target[i]));
+      p.from.push_back(i);
+      for (std::size_t j = 0; j < 16 && !in.angle.empty() && gene != 1; ++j) // from that of <cls>
+        p.backbone.positions(gene - 3, static_cast<std::int64_t>(j)) =
+            in.angle[i * 4 + j % 4] - in.angle[first * 4 + j % 4];
+    }
+  }
+  for (Part& p : parts) p.tokens.start.push_back(p.tokens.size());
+  return parts;
+}
+
+// Rows of `width` numbers of the tokens that a part has.
+std::vector<double> rows_of(const std::vector<double>& all, const Part& p, std::size_t width) {
+  std::vector<double> rows;
+  for (const std::size_t i : p.from)
+    rows.insert(rows.end(), all.begin() + std::ptrdiff_t(i * width),
+                all.begin() + std::ptrdiff_t((i + 1) * width));
+  return rows;
+}
+
+template <class T>
+std::vector<T> parameters_as(const Backbone& b) {
+  return {b.parameters.begin(), b.parameters.end()};
+}
+
+template <class T>
+void check_forward(const Case& c, double most) {
+  const ScgptInput in = input_of(c);
+  const Values expected = test::read_parity(c.name + "/io.f64.safetensors");
+  const Tensors state = read_tensors(c.weights + "/weights.safetensors");
+  Run run;
+  double worst_rows = 0, worst_mlm = 0, worst_mvc = 0, worst_cell = 0, worst_first = 0;
+  const auto raise = [](double& worst, double difference) {
+    worst = difference <= worst ? worst : difference;
+  };
+  for (const Part& p : parts_of(c, in, state)) {
+    const auto out = cape::encode<T>(p.backbone, parameters_as<T>(p.backbone), p.tokens, run);
+    const auto difference = [&](const std::vector<T>& x, const std::string& name, std::size_t d) {
+      return test::largest_difference(x, rows_of(expected.at(name), p, d));
+    };
+    raise(worst_rows, difference(out.tokens, "inter.layer1.out", 32));
+    raise(worst_mlm, difference(out.predictions, "out.mlm_output", 1));
+    if (expected.contains("out.mvc_output"))
+      raise(worst_mvc, difference(out.by_cell, "out.mvc_output", 1));
+    for (const std::int64_t first : p.tokens.start)
+      if (first < p.tokens.size())
+        for (std::size_t j = 0; j < 32; ++j)
+          raise(worst_cell,
+                std::fabs(static_cast<double>(out.tokens[at(first) * 32 + j]) -
+                          expected.at("out.cell_emb")[p.from[at(first)] / in.length * 32 + j]));
+  }
+  Tensors first_block = state; // the model without its second one
+  std::erase_if(first_block.all,
+                [](const auto& t) { return t.name.starts_with("transformer_encoder.layers.1."); });
+  for (const Part& p : parts_of(c, in, first_block))
+    raise(worst_first,
+          test::largest_difference(
+              cape::encode<T>(p.backbone, parameters_as<T>(p.backbone), p.tokens, run).tokens,
+              rows_of(expected.at("inter.layer0.out"), p, 32)));
+  BOOST_TEST_MESSAGE(c.name << (sizeof(T) == 4 ? " float" : " double") << ": block 0 "
+                            << worst_first << ", block 1 " << worst_rows << ", values " << worst_mlm
+                            << ", by cell " << worst_mvc << ", cells " << worst_cell);
+  for (const double worst : {worst_first, worst_rows, worst_mlm, worst_mvc, worst_cell})
+    BOOST_TEST(worst <= most);
+}
+
+test::Scgpt twin_of(const Case& c) {
+  test::Scgpt twin;
+  twin.stream = c.stream;
+  for (const auto& [name, values] : test::read_parity(c.weights + "/weights.safetensors"))
+    twin.state[name] = {values.begin(), values.end()};
+  return twin;
+}
+
+bool has_mvc(const Case& c) { return c.name != "scgpt_cape_rotary"; }
+
+// The loss whose gradients are stored: the sum over the outputs of the mean of their squares.
+test::Complex mean_squares(const test::ScgptOutput& out, bool mvc) {
+  test::Complex loss = 0;
+  for (const auto* numbers :
+       {&out.mlm, &out.mlm_zero, &out.cell, &out.classes, &out.mvc, &out.mvc_zero})
+    if (mvc || (numbers != &out.mvc && numbers != &out.mvc_zero))
+      for (const test::Complex& v : *numbers) loss += v * v / double(numbers->size());
+  return loss;
+}
+
+// That of training, which is also ours: of the masked values, and of what cells predict of them.
+test::Complex masked_squares(const test::ScgptOutput& out, const ScgptInput& in, bool mvc) {
+  test::Complex loss = 0;
+  double n = 0;
+  for (std::size_t i = 0; i < in.masked.size(); ++i)
+    if (in.masked[i] != 0) {
+      const test::Complex by_token = out.mlm[i] - in.target[i], by_cell = out.mvc[i] - in.target[i];
+      loss += by_token * by_token + (mvc ? by_cell * by_cell : 0);
+      ++n;
+    }
+  return loss / n;
+}
+
+// Ours of all parts, and the gradient of each.
+template <class T>
+double loss_of(const std::vector<Part>& parts, bool mvc, std::vector<std::vector<T>>& gradients) {
+  Run run;
+  double loss = 0, n = 0;
+  for (const Part& p : parts) n += static_cast<double>(std::ranges::count(p.tokens.hidden, 1));
+  for (const Part& p : parts) {
+    const double share = static_cast<double>(std::ranges::count(p.tokens.hidden, 1)) / n;
+    std::vector<T>& gradient = gradients.emplace_back(p.backbone.parameters.size());
+    loss += share * cape::pretrain_loss<T>(p.backbone, parameters_as<T>(p.backbone), p.tokens,
+                                           p.target, mvc ? 1 : 0, -1, gradient, run);
+    for (T& g : gradient) g *= static_cast<T>(share);
+  }
+  return loss;
+}
+
+double norm(const std::vector<double>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(scgpt_computes_the_same) {
+  for (const Case& c : cases()) BOOST_TEST_CONTEXT(c.name) {
+      check_forward<double>(c, c.tolerance);
+      check_forward<float>(c, 1e-5);
+    }
+}
+
+// Stored gradients are those of a loss to which padding and heads of other tasks contribute. The
+// twin has them, and must have these gradients; then ours must be the twin's where we have the
+// loss.
+BOOST_AUTO_TEST_CASE(scgpt_has_the_same_gradients) {
+  constexpr double h = 1e-100;
+  for (const Case& c : cases()) BOOST_TEST_CONTEXT(c.name) {
+      const ScgptInput in = input_of(c);
+      const Values expected = test::read_parity(c.name + "/io.f64.safetensors"),
+                   stored = test::read_parity(c.name + "/grads.f64.safetensors");
+      const Tensors state = read_tensors(c.weights + "/weights.safetensors");
+      const bool mvc = has_mvc(c);
+      test::Scgpt twin = twin_of(c);
+      const test::ScgptOutput out = twin(in);
+      BOOST_TEST(std::fabs(mean_squares(out, mvc).real() - expected.at("out.loss_meansq")[0]) <
+                 c.tolerance * 10);
+      const double loss = expected.at("train.masked_mse_gep")[0] +
+                          (mvc ? expected.at("train.masked_mse_gepc")[0] : 0);
+      BOOST_TEST(std::fabs(masked_squares(out, in, mvc).real() - loss) < c.tolerance * 1000);
+      const std::vector<Part> parts = parts_of(c, in, state);
+      std::vector<std::vector<double>> gradients;
+      std::vector<std::vector<float>> float_gradients;
+      BOOST_TEST(std::fabs(loss_of(parts, mvc, gradients) - loss) < c.tolerance * 1000);
+      BOOST_TEST(std::fabs(loss_of(parts, mvc, float_gradients) - loss) < 1e-5 * loss);
+
+      double worst_twin = 0, worst = 0, worst_float = 0;
+      for (std::size_t t = 0; t < state.all.size(); ++t) {
+        const std::string& name = state.all[t].name;
+        if (in.zero_genes && name.starts_with("encoder.")) continue;
+        // A direction in which one tensor alone changes, there and among our parameters, which are
+        // linear in the state.
+        Tensors direction = state;
+        for (auto& tensor : direction.all) std::ranges::fill(tensor.values, 0.0f);
+        cape::Rng rng(21, {t});
+        for (float& v : direction.all[t].values) v = static_cast<float>(rng.normal());
+        // PyTorch gives rows of padding no gradient.
+        if (name == "encoder.embedding.weight")
+          std::fill_n(direction.all[t].values.begin(), 32, 0.0f);
+        if (name == "value_encoder.embedding.weight")
+          std::fill_n(direction.all[t].values.begin() + 11 * 32, 32, 0.0f);
+        const std::vector<float>& d = direction.all[t].values;
+        const test::Numbers before = twin.state.at(name);
+        for (std::size_t i = 0; i < d.size(); ++i)
+          twin.state.at(name)[i] += test::Complex(0, h * static_cast<double>(d[i]));
+        const test::ScgptOutput moved = twin(in);
+        twin.state.at(name) = before;
+        const std::vector<double>& g = stored.at(name);
+        const double size = norm(g) + 1e-6;
+        worst_twin =
+            std::max(worst_twin, std::fabs(mean_squares(moved, mvc).imag() / h -
+                                           std::inner_product(g.begin(), g.end(), d.begin(), 0.0)) /
+                                     size);
+        const std::vector<Part> along = parts_of(c, in, direction);
+        double ours = 0, ours_float = 0, length = 0;
+        for (std::size_t p = 0; p < parts.size(); ++p)
+          for (std::size_t i = 0; i < gradients[p].size(); ++i) {
+            const auto step = static_cast<double>(along[p].backbone.parameters[i]);
+            ours += gradients[p][i] * step;
+            ours_float += static_cast<double>(float_gradients[p][i]) * step;
+            length += std::fabs(gradients[p][i] * step);
+          }
+        const double theirs = masked_squares(moved, in, mvc).imag() / h;
+        worst = std::max(worst, std::fabs(ours - theirs) / (length + 1e-6));
+        worst_float = std::max(worst_float, std::fabs(ours_float - theirs) / (length + 1e-6));
+      }
+      BOOST_TEST_MESSAGE(c.name << ": twin " << worst_twin << ", double " << worst << ", float "
+                                << worst_float);
+      BOOST_TEST(worst_twin < c.tolerance * 100);
+      BOOST_TEST(worst < 1e-10);
+      BOOST_TEST(worst_float < 1e-4);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_state_of_scgpt_is_refused_by_name) {
+  Run run;
+  const Case c = cases()[0];
+  const Tensors whole = read_tensors("scgpt_torch_post/weights.safetensors");
+  const auto refused = [&](Status status, const std::string& part, auto change) {
+    Tensors state = whole;
+    std::vector<std::string> names = vocabulary();
+    BackboneOptions o = options_of(c);
+    change(state, names, o);
+    BOOST_TEST_CONTEXT(part)
+    BOOST_TEST(test::fails_with(status, part, [&] { cape::load_scgpt(state, names, o, run); }));
+  };
+  for (const auto& tensor : whole.all) {
+    const std::string& name = tensor.name;
+    const bool aside = name.starts_with("cls_decoder.") || name.find("zero_logit") != name.npos;
+    if (name.starts_with("mvc_decoder.") || name.starts_with("value_encoder.linear1.w") || aside)
+      continue; // others' or optional, or what tells the kinds of values apart
+    const bool tells_blocks = name.ends_with("layers.1.linear1.weight");
+    refused(Status::bad_format,
+            tells_blocks ? "tensor \"transformer_encoder.layers.1." : "there is no tensor \"",
+            [&](Tensors& state, auto&, auto&) {
+              std::erase_if(state.all, [&](const auto& t) { return t.name == name; });
+            });
+    refused(Status::bad_format, "tensor \"" + name + "\" has", [&](Tensors& state, auto&, auto&) {
+      std::ranges::find(state.all, name, &cape::Tensor::name)->values.back() = std::nanf("");
+    });
+  }
+  refused(Status::bad_format, "no state of scGPT: there is no tensor \"encoder.embedding.weight\"",
+          [](Tensors& state, auto&, auto&) { state = {}; });
+  refused(Status::bad_format, "has the shape [40, 32]; it must be [39, 32]",
+          [](auto&, auto& names, auto&) { names.pop_back(); });
+  refused(
+      Status::bad_format, "tensor \"pos_encoder.weight\" belongs to none",
+      [](Tensors& state, auto&, auto&) { state.all.push_back({"pos_encoder.weight", {1}, {0}}); });
+  refused(Status::bad_format, "\"value_encoder.embedding.weight\" has 3 rows",
+          [](Tensors& state, auto&, auto&) {
+            state.all.push_back(
+                {"value_encoder.embedding.weight", {3, 32}, std::vector<float>(96)});
+          });
+  refused(Status::invalid_argument, "the vocabulary has no \"<cls>\"",
+          [](auto&, auto& names, auto&) { names[1] = "cls"; });
+  refused(Status::invalid_argument, "two features are called \"g7\"",
+          [](auto&, auto& names, auto&) { names[8] = "g7"; });
+  refused(Status::invalid_argument, "model.width is 32 and model.heads 5",
+          [](auto&, auto&, auto& o) { o.heads = 5; });
+  BOOST_TEST(test::fails_with(Status::unsupported, "embeddings of batches", [&] {
+    cape::load_scgpt(read_tensors("scgpt_torch_batch/weights.safetensors"), vocabulary(),
+                     options_of(c), run);
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(a_state_without_the_part_of_cells_starts_it_anew) {
+  Run run;
+  const Case c = cases()[0];
+  Tensors state = read_tensors("scgpt_torch_post/weights.safetensors");
+  const Backbone whole = cape::load_scgpt(state, vocabulary(), options_of(c), run);
+  std::erase_if(state.all, [](const auto& t) { return t.name.starts_with("mvc_decoder."); });
+  const Backbone without = cape::load_scgpt(state, vocabulary(), options_of(c), run);
+  for (const auto& slot : cape::layout(whole.options, std::ssize(whole.features), 0)) {
+    const auto first = whole.parameters.begin() + slot.first;
+    const bool same =
+        std::equal(first, first + slot.size(), without.parameters.begin() + slot.first);
+    BOOST_TEST(same == !slot.name.starts_with("cell."));
+  }
+}
+
+int main(int argc, char* argv[]) {
+  if (test::data_missing("parity")) return 77;
+  return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
+}
