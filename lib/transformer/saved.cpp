@@ -49,7 +49,7 @@ BackboneOptions options_of(const Tensors& tensors) {
   for (const auto& [key, text] : tensors.metadata)
     if (key.starts_with(option_keys) &&
         std::ranges::find(all, key, &OptionField::name) == all.end())
-      damaged("there is no option ", json(key).dump());
+      damaged("there is no option \"", key, "\"");
   for (const OptionField& field : all) set_option(field, text_of(tensors, field.name));
   return options;
 }
@@ -118,8 +118,7 @@ Tensors to_tensors(const Backbone& backbone, Run& run) {
 
 Backbone from_tensors(const Tensors& tensors, Run& run) try {
   if (const std::string& found = text_of(tensors, format_key); found != format)
-    damaged("its \"", format_key, "\" is ", json(found).dump(), "; this version reads \"", format,
-            "\"");
+    damaged("its \"", format_key, "\" is \"", found, "\"; this version reads \"", format, "\"");
   Backbone backbone{options_of(tensors), features_of(tensors), {}, {}};
   TensorSource source(tensors, no_model, run);
   if (has_matrix(backbone.options.positions)) {

@@ -182,6 +182,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_model_is_refused_by_name) {
   refused("model.dropout is nan", [](Tensors& t) { text(t, "model.dropout") = "nan"; });
   refused("there is no option \"model.depth\"",
           [](Tensors& t) { t.metadata.emplace_back("model.depth", "3"); });
+  refused("there is no option \"model.\xff\"", // a name that is no text is shown as it is
+          [](Tensors& t) { t.metadata.emplace_back("model.\xff", "3"); });
   for (const char* features : {"", "[", "{}", "\"a\"", "[1]", "[[]]", "[null]", "[\"a\"] 1",
                                "[\"\\ud800\"]", "[\"\xff\"]"})
     refused("\"features\" is no JSON array of texts",
