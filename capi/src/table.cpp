@@ -103,11 +103,11 @@ cape_status transform_by_row(double* out, int64_t n_rows, int64_t n_cols, const 
   return guard([&] {
     const auto block = view_of(cells, "cells");
     check_output(out, n_rows, n_cols, block.rows, features == nullptr ? block.cols : n_cols);
-    const auto chosen = features == nullptr ? std::span<const int64_t>{}
-                                            : values(features, n_cols, "features", "n_cols");
     const cape::Transform how = transform_of(factor, block.rows, logarithm);
-    if (features != nullptr && n_cols == 0) return; // none, where an empty list would be all
-    transformed_rows(block, how, chosen, out);
+    if (features == nullptr)
+      transformed_rows(block, how, out);
+    else
+      transformed_rows(block, how, values(features, n_cols, "features", "n_cols"), out);
   });
 }
 
@@ -137,8 +137,8 @@ cape_status cape_cell_factors(double* out, int64_t n, const double* library_size
                               const double* size_factor, double target_sum) {
   return guard([&] {
     const auto sizes = values(library_size, n, "library_size");
-    const auto own = size_factor == nullptr ? std::span<const double>{}
-                                            : values(size_factor, n, "size_factor");
+    const auto own =
+        size_factor == nullptr ? std::span<const double>{} : values(size_factor, n, "size_factor");
     copy_vector(out, n, cape::cell_factors(sizes, own, target_sum), "out");
   });
 }
@@ -166,11 +166,8 @@ cape_status cape_transform_stored(double* out, int64_t n, const cape_sparse_view
 
 cape_status cape_scan_new(cape_scan** out, int64_t n_columns, const int64_t* features, int64_t n) {
   return create(out, [&] {
-    if (features != nullptr && n == 0) // an empty list is all of them
-      throw cape::Error(cape::Status::invalid_argument,
-                        "n is 0; it must be positive, or features NULL for all");
-    return cape::FeatureScan(n_columns, features == nullptr ? std::span<const int64_t>{}
-                                                            : values(features, n, "features"));
+    return features == nullptr ? cape::FeatureScan(n_columns)
+                               : cape::FeatureScan(n_columns, values(features, n, "features"));
   });
 }
 

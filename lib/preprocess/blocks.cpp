@@ -61,14 +61,16 @@ void check_factor(const Transform& how, std::int64_t cells) {
                           " (counted from 0) of the block; it must be finite and not negative"));
 }
 
+// Of each column its place among the features that are looked at, or -1.
+using Places = std::vector<std::int64_t>;
+
 // The transformation of those counts that are finite, in columns with a place, is finite.
 template <class View>
-void check_transformable(const View& cells, const Transform& how,
-                         std::span<const std::int64_t> place) {
+void check_transformable(const View& cells, const Transform& how, const Places& place) {
   check_factor(how, cells.rows);
   if (how.factor.empty() && how.logarithm == Logarithm::none) return;
   for_entries(cells, [&](std::int64_t i, std::int64_t j, double count) {
-    if (!std::isfinite(count) || (!place.empty() && place[at(j)] < 0)) return;
+    if (!std::isfinite(count) || place[at(j)] < 0) return;
     const double x = scaled(count, how, i);
     if (std::isfinite(x) && (how.logarithm == Logarithm::none || x > -1)) return;
     const double factor = how.factor.empty() ? 1 : how.factor[at(i)];
@@ -81,10 +83,14 @@ void check_transformable(const View& cells, const Transform& how,
   });
 }
 
-// Of each column its place among the features, or -1.
-std::vector<std::int64_t> places_of(std::int64_t columns, std::span<const std::int64_t> features) {
-  std::vector<std::int64_t> place(at(checked_size(columns, 1, "columns")), -1);
-  if (features.empty()) std::iota(place.begin(), place.end(), std::int64_t{0});
+Places all_places(std::int64_t columns) {
+  Places place(at(checked_size(columns, 1, "columns")));
+  std::iota(place.begin(), place.end(), std::int64_t{0});
+  return place;
+}
+
+Places places_of(std::int64_t columns, std::span<const std::int64_t> features) {
+  Places place(at(checked_size(columns, 1, "columns")), -1);
   for (std::size_t k = 0; k < features.size(); ++k) {
     if (features[k] < 0 || features[k] >= columns)
       throw Error(Status::invalid_argument, message("features has the number ", features[k],
@@ -98,12 +104,9 @@ std::vector<std::int64_t> places_of(std::int64_t columns, std::span<const std::i
 }
 
 template <class View>
-void transform_to(const View& cells, const Transform& how, std::span<const std::int64_t> features,
+void transform_to(const View& cells, const Transform& how, const Places& place, std::int64_t width,
                   double* out) {
-  check_view(cells, "cells");
-  const std::vector<std::int64_t> place = places_of(cells.cols, features);
   check_transformable(cells, how, place);
-  const std::int64_t width = features.empty() ? cells.cols : std::ssize(features);
   std::fill_n(out, cells.rows * width, 0.0);
   for_entries(cells, [&](std::int64_t i, std::int64_t j, double value) {
     if (place[at(j)] >= 0) out[i * width + place[at(j)]] = transformed(value, how, i);
@@ -146,24 +149,36 @@ std::vector<double> cell_factors(std::span<const double> library_size,
                                     : sum / static_cast<double>(counted) / size_factor[i];
     if (!std::isfinite(factor[i]) || factor[i] == 0)
       throw Error(Status::invalid_argument,
-                  message("cell ", i, " (counted from 0) cannot be scaled within the range of a "
-                          "double: its library size is ", library_size[i]));
+                  message("cell ", i,
+                          " (counted from 0) cannot be scaled within the range of a "
+                          "double: its library size is ",
+                          library_size[i]));
   }
   return factor;
 }
 
+void transformed_rows(const SparseView& cells, const Transform& how, double* out) {
+  check_view(cells, "cells");
+  transform_to(cells, how, all_places(cells.cols), cells.cols, out);
+}
+void transformed_rows(const MatrixView& cells, const Transform& how, double* out) {
+  check_view(cells, "cells");
+  transform_to(cells, how, all_places(cells.cols), cells.cols, out);
+}
 void transformed_rows(const SparseView& cells, const Transform& how,
                       std::span<const std::int64_t> features, double* out) {
-  transform_to(cells, how, features, out);
+  check_view(cells, "cells");
+  transform_to(cells, how, places_of(cells.cols, features), std::ssize(features), out);
 }
 void transformed_rows(const MatrixView& cells, const Transform& how,
                       std::span<const std::int64_t> features, double* out) {
-  transform_to(cells, how, features, out);
+  check_view(cells, "cells");
+  transform_to(cells, how, places_of(cells.cols, features), std::ssize(features), out);
 }
 
 void transformed_stored(const SparseView& cells, const Transform& how, double* out) {
   check_view(cells, "cells");
-  check_transformable(cells, how, {});
+  check_transformable(cells, how, all_places(cells.cols));
   for_entries(cells, [&](std::int64_t i, std::int64_t, double value) {
     *out++ = transformed(value, how, i);
   });
@@ -202,9 +217,13 @@ void add_to(Sum& sum, Pair value) {
 
 } // namespace
 
+FeatureScan::FeatureScan(std::int64_t columns) : FeatureScan(all_places(columns), at(columns)) {}
+
 FeatureScan::FeatureScan(std::int64_t columns, std::span<const std::int64_t> features)
-    : columns_(columns), place_(places_of(columns, features)),
-      features_(features.empty() ? at(columns) : features.size()) {
+    : FeatureScan(places_of(columns, features), features.size()) {}
+
+FeatureScan::FeatureScan(Places place, std::size_t features)
+    : place_(std::move(place)), features_(features) {
   for (Feature& f : features_) {
     f.all.smallest = f.smallest = infinity;
     f.all.largest = f.largest = -infinity;
@@ -237,9 +256,9 @@ void FeatureScan::end_cells(std::int64_t count) { cells_ += count; }
 template <class View>
 void FeatureScan::add_block(const View& cells, const Transform& how) {
   check_view(cells, "cells");
-  if (cells.cols != columns_)
+  if (cells.cols != std::ssize(place_))
     throw Error(Status::dim_mismatch,
-                message("cells has ", cells.cols, " features; it must have ", columns_));
+                message("cells has ", cells.cols, " features; it must have ", place_.size()));
   check_transformable(cells, how, place_);
   for_entries(cells, [&](std::int64_t i, std::int64_t j, double value) {
     if (place_[at(j)] >= 0) add(place_[at(j)], transformed(value, how, i));

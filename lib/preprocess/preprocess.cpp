@@ -34,9 +34,9 @@ void check_counts(const SparseView& counts, Run& run) {
   if (bad > 0)
     throw Error(Status::invalid_argument,
                 "counts has " + std::to_string(bad) +
-                    " value(s) that are negative or not finite; the first is " +
-                    message(first) + " at cell " + std::to_string(row) + ", feature " +
-                    std::to_string(col) + " (counted from 0)");
+                    " value(s) that are negative or not finite; the first is " + message(first) +
+                    " at cell " + std::to_string(row) + ", feature " + std::to_string(col) +
+                    " (counted from 0)");
 }
 
 // Rows or columns that are kept: their numbers, and for each number its place among them or -1.
@@ -78,16 +78,16 @@ void check_left(const Kept& cells, const Kept& features, const PreprocessOptions
                   " or more of these cells");
 }
 
-// The variances, which must be finite, of these columns, or all.
-std::vector<double> finite_variances(const FeatureScan& scan,
-                                     std::span<const std::int64_t> columns = {}) {
+// The variances, which must be finite; number(k) is the column that errors name for the k-th.
+template <class F>
+std::vector<double> finite_variances(const FeatureScan& scan, F number) {
   std::vector<double> out;
   for (const FeatureSummary& f : scan.summaries()) {
     const auto place = std::ssize(out);
     out.push_back(f.variance);
     if (f.missing + f.infinite > 0 || !std::isfinite(f.variance))
       throw Error(Status::invalid_argument,
-                  message("the variance of column ", columns.empty() ? place : columns[at(place)],
+                  message("the variance of column ", number(place),
                           " (counted from 0) is not finite: its values must be, and below 1e150"));
   }
   return out;
@@ -98,7 +98,7 @@ std::vector<std::int64_t> most_variable_columns(const View& x, std::int64_t n) {
   check_view(x, "x");
   FeatureScan scan(x.cols);
   scan.add(x, {});
-  return most_variable(finite_variances(scan), n);
+  return most_variable(finite_variances(scan, std::identity()), n);
 }
 
 } // namespace
@@ -192,7 +192,8 @@ Preprocessed preprocess(const SparseView& counts, const PreprocessOptions& optio
     FeatureScan scan(features.size());
     for_kept([&](std::int64_t, std::int64_t feature, double value) { scan.add(feature, value); });
     scan.end_cells(cells.size());
-    narrow(features, most_variable(finite_variances(scan, features.numbers), options.n_variable));
+    const auto number = [&](std::int64_t place) { return features.numbers[at(place)]; };
+    narrow(features, most_variable(finite_variances(scan, number), options.n_variable));
   }
   result.x = Matrix(cells.size(), features.size());
   for_kept([&](std::int64_t cell, std::int64_t feature, double value) {
@@ -221,9 +222,8 @@ std::vector<std::int64_t> most_variable(const MatrixView& x, std::int64_t n) {
 
 std::vector<std::int64_t> most_variable(std::span<const double> variance, std::int64_t n) {
   if (n < 0 || n > std::ssize(variance))
-    throw Error(Status::invalid_argument,
-                message("n is ", n, "; it must lie in [0, ", variance.size(),
-                        "], the number of features"));
+    throw Error(Status::invalid_argument, message("n is ", n, "; it must lie in [0, ",
+                                                  variance.size(), "], the number of features"));
   for (std::size_t j = 0; j < variance.size(); ++j)
     if (std::isnan(variance[j]))
       throw Error(Status::invalid_argument,

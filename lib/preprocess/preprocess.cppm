@@ -3,6 +3,7 @@
 // features. Sparse input stays sparse until the features have been chosen. The pieces that
 // preprocess() is made of take counts in blocks of cells too, so that they need not be in memory.
 module;
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -76,8 +77,10 @@ struct Transform {
   Logarithm logarithm = Logarithm::none;
 };
 
-/// The values of these features (empty: of all) in a block of cells, row by row:
-/// cells x features numbers go to out. Error(dim_mismatch) for factors of another number.
+/// The values of all features, or of these, in a block of cells, row by row: cells x features
+/// numbers go to out. Error(dim_mismatch) for factors of another number.
+void transformed_rows(const SparseView& cells, const Transform& how, double* out);
+void transformed_rows(const MatrixView& cells, const Transform& how, double* out);
 void transformed_rows(const SparseView& cells, const Transform& how,
                       std::span<const std::int64_t> features, double* out);
 void transformed_rows(const MatrixView& cells, const Transform& how,
@@ -89,8 +92,8 @@ void transformed_stored(const SparseView& cells, const Transform& how, double* o
 struct FeatureSummary {
   std::int64_t count = 0; ///< of finite values
   std::int64_t detected = 0, missing = 0, infinite = 0;
-  std::int64_t fractional = 0;        ///< finite and no whole number
-  double smallest = 0, largest = 0;   ///< of the finite values, 0 if there are none
+  std::int64_t fractional = 0;      ///< finite and no whole number
+  double smallest = 0, largest = 0; ///< of the finite values, 0 if there are none
   /// Of the finite values, with n - 1; within groups if there are any. Infinite where squares are
   /// beyond the range of a double; exactly 0 for a feature that does not vary within a group
   double variance = 0;
@@ -102,9 +105,10 @@ struct FeatureSummary {
 /// cut, change no bit, as long as cells come in the same order.
 class FeatureScan {
 public:
-  /// Of these columns of the blocks (empty: of all), which have `columns`. Error(invalid_argument)
-  /// for numbers out of range.
-  explicit FeatureScan(std::int64_t columns, std::span<const std::int64_t> features = {});
+  /// Of all columns of the blocks, which have `columns`.
+  explicit FeatureScan(std::int64_t columns);
+  /// Of these. Error(invalid_argument) for numbers out of range or twice.
+  FeatureScan(std::int64_t columns, std::span<const std::int64_t> features);
 
   /// Further cells. Error(dim_mismatch) for a block with another number of columns or factors.
   void add(const SparseView& cells, const Transform& how);
@@ -131,10 +135,10 @@ private:
     // Of the groups that ended.
     double within = 0, degrees = 0;
   };
+  FeatureScan(std::vector<std::int64_t> place, std::size_t features);
   template <class View>
   void add_block(const View& cells, const Transform& how);
   static void close(Feature& feature, std::int64_t cells);
-  std::int64_t columns_;
   std::vector<std::int64_t> place_; ///< of a column among the features looked at, or -1
   std::vector<Feature> features_;
   std::int64_t cells_ = 0; ///< of the present group

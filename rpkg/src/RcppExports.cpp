@@ -45,11 +45,11 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_scan
-Rcpp::NumericMatrix core_scan(double n_features, const Rcpp::Nullable<Rcpp::IntegerVector>& rows, const Rcpp::List& groups, const Rcpp::Function& read, const Rcpp::Nullable<Rcpp::NumericVector>& factors, int logarithm);
+Rcpp::NumericMatrix core_scan(int n_features, const Rcpp::Nullable<Rcpp::IntegerVector>& rows, const Rcpp::List& groups, const Rcpp::Function& read, const Rcpp::Nullable<Rcpp::NumericVector>& factors, int logarithm);
 RcppExport SEXP _capeOmics_core_scan(SEXP n_featuresSEXP, SEXP rowsSEXP, SEXP groupsSEXP, SEXP readSEXP, SEXP factorsSEXP, SEXP logarithmSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< double >::type n_features(n_featuresSEXP);
+    Rcpp::traits::input_parameter< int >::type n_features(n_featuresSEXP);
     Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::IntegerVector>& >::type rows(rowsSEXP);
     Rcpp::traits::input_parameter< const Rcpp::List& >::type groups(groupsSEXP);
     Rcpp::traits::input_parameter< const Rcpp::Function& >::type read(readSEXP);

@@ -41,13 +41,25 @@ private:
   cape_sparse_view sparse_{};
 };
 
-// Feature numbers from 0; none for NULL, which stands for all.
-std::vector<int64_t> numbers(const Rcpp::Nullable<Rcpp::IntegerVector> &rows) {
-  return rows.isNull() ? std::vector<int64_t>() : zero_based(Rcpp::IntegerVector(rows.get()));
-}
-const int64_t *or_null(const std::vector<int64_t> &numbers) {
-  return numbers.empty() ? nullptr : numbers.data();
-}
+// These rows of an assay that has `n`, or for NULL all, as the core takes them.
+class Features {
+public:
+  Features(int n, const Rcpp::Nullable<Rcpp::IntegerVector> &rows) : size_(n) {
+    if (rows.isNull())
+      return;
+    numbers_ = zero_based(Rcpp::IntegerVector(rows.get()));
+    size_ = static_cast<int>(numbers_.size());
+    numbers_.push_back(0); // an empty list has an address too, since NULL is all
+    list_ = numbers_.data();
+  }
+  const int64_t *list() const { return list_; }
+  int size() const { return size_; }
+
+private:
+  std::vector<int64_t> numbers_;
+  const int64_t *list_ = nullptr;
+  int size_;
+};
 
 // The factors of some cells of an assay; none for NULL.
 class Factors {
@@ -75,14 +87,13 @@ private:
 // The rows of cape_scan_summary(), of `rows` (NULL: all) of an assay with that many features, whose cells
 // come in groups of blocks: read() gives a block from the numbers of its cells.
 // [[Rcpp::export(rng = false)]]
-Rcpp::NumericMatrix core_scan(double n_features, const Rcpp::Nullable<Rcpp::IntegerVector> &rows,
+Rcpp::NumericMatrix core_scan(int n_features, const Rcpp::Nullable<Rcpp::IntegerVector> &rows,
                               const Rcpp::List &groups, const Rcpp::Function &read,
                               const Rcpp::Nullable<Rcpp::NumericVector> &factors, int logarithm) {
-  const std::vector<int64_t> features = numbers(rows);
+  const Features features(n_features, rows);
   Factors factor(factors);
   Scan scan;
-  check(cape_scan_new(scan.out(), static_cast<int64_t>(n_features), or_null(features),
-                      static_cast<int64_t>(features.size())));
+  check(cape_scan_new(scan.out(), n_features, features.list(), features.size()));
   for (R_xlen_t g = 0; g < groups.size(); ++g) {
     const Rcpp::List blocks(groups[g]);
     for (R_xlen_t b = 0; b < blocks.size(); ++b) {
@@ -94,9 +105,8 @@ Rcpp::NumericMatrix core_scan(double n_features, const Rcpp::Nullable<Rcpp::Inte
     }
     check(cape_scan_end_group(scan.get()));
   }
-  const int n = features.empty() ? static_cast<int>(n_features) : static_cast<int>(features.size());
-  Rcpp::NumericMatrix out(n, 8);
-  check(cape_scan_summary(out.begin(), n, 8, scan.get()));
+  Rcpp::NumericMatrix out(features.size(), 8);
+  check(cape_scan_summary(out.begin(), features.size(), 8, scan.get()));
   return out;
 }
 
@@ -138,9 +148,9 @@ Rcpp::NumericMatrix core_transform(int n_features, int n_cells,
                                    const Rcpp::List &blocks, const Rcpp::Function &read,
                                    const Rcpp::Nullable<Rcpp::NumericVector> &factors,
                                    int logarithm) {
-  const std::vector<int64_t> features = numbers(rows);
+  const Features features(n_features, rows);
   Factors factor(factors);
-  const int n = features.empty() ? n_features : static_cast<int>(features.size());
+  const int n = features.size();
   Rcpp::NumericMatrix out = Rcpp::no_init(n, n_cells);
   double *to = out.begin();
   for (R_xlen_t b = 0; b < blocks.size(); ++b) {
@@ -148,11 +158,11 @@ Rcpp::NumericMatrix core_transform(int n_features, int n_cells,
     const double *f = factor.of(cells);
     check(Block(read(cells)).give(
         [&](auto *x) {
-          return cape_transform_by_row(to, cells.size(), n, x, f, logarithm, or_null(features));
+          return cape_transform_by_row(to, cells.size(), n, x, f, logarithm, features.list());
         },
         [&](auto *x) {
           return cape_transform_by_row_sparse(to, cells.size(), n, x, f, logarithm,
-                                              or_null(features));
+                                              features.list());
         }));
     to += static_cast<R_xlen_t>(n) * cells.size();
   }

@@ -439,6 +439,13 @@ BOOST_AUTO_TEST_CASE(a_scan_looks_at_the_chosen_features_after_the_transformatio
     }
     BOOST_TEST(std::fabs(some[k].variance - variance(column)) < 1e-12);
   }
+  const std::vector<std::int64_t> none; // is not all
+  FeatureScan nothing(12, none);
+  nothing.add(counts, {factor, Logarithm::binary});
+  BOOST_TEST(nothing.summaries().empty());
+  double untouched = 7;
+  transformed_rows(counts, {factor, Logarithm::binary}, none, &untouched);
+  BOOST_TEST(untouched == 7);
   std::vector<double> stored;
   const SparseMatrix by_cell = sparse(counts, Layout::row_major);
   stored.resize(by_cell.values.size());
@@ -473,10 +480,10 @@ BOOST_AUTO_TEST_CASE(what_is_finite_stays_finite_or_nothing_is_written) {
     const SparseMatrix s = sparse(m, layout);
     double out[4] = {7, 7, 7, 7};
     BOOST_TEST(fails_with(invalid, "cells has the value -3, which is -3 after", [&] {
-      transformed_rows(s.view(), {one, Logarithm::natural}, {}, out);
+      transformed_rows(s.view(), {one, Logarithm::natural}, out);
     }));
     BOOST_TEST(fails_with(invalid, "factor is inf for cell 1",
-                          [&] { transformed_rows(s.view(), {.factor = wrong}, {}, out); }));
+                          [&] { transformed_rows(s.view(), {.factor = wrong}, out); }));
     BOOST_TEST((out[0] == 7 && out[3] == 7));
     // A feature that is not looked at may have any value, and what is not finite stays.
     transformed_rows(s.view(), {none, Logarithm::binary}, first, out);

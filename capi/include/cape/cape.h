@@ -298,7 +298,8 @@ CAPE_API cape_status cape_transform_stored(double* out, int64_t n, const cape_sp
 
 /* What features have in all cells. */
 typedef struct cape_scan cape_scan;
-/* A new one, of blocks with n_columns columns, which looks at n features of them (NULL: all). */
+/* A new one, of blocks with n_columns columns, which looks at n features of them, or, with
+ * features NULL, at all. */
 CAPE_API cape_status cape_scan_new(cape_scan** out, int64_t n_columns, const int64_t* features,
                                    int64_t n);
 /* Free a scan; NULL is fine. */
