@@ -16,8 +16,8 @@ template <class Archive, class Graph>
 void dag_parts(Archive& archive, Graph& g) {
   auto& d = g.dag;
   archive(g.learned, d.graph, d.weights, d.sign, d.statistic, d.support, d.bags, d.bag_share,
-          d.required, d.order, d.history, d.converged, d.refined, d.false_discovery_rate, d.tested_pairs, d.h,
-          d.lambda, d.threshold, d.effective_threshold);
+          d.required, d.order, d.history, d.converged, d.refined, d.false_discovery_rate,
+          d.tested_pairs, d.h, d.lambda, d.threshold, d.effective_threshold);
   auto& s = d.suggestion;
   archive(s.threshold, s.effects, s.causes, s.differing, d.n_removed_for_acyclicity, d.center,
           d.scale, d.constant, d.collinear, d.warnings);

@@ -157,8 +157,8 @@ std::span<const double> resume(const Place& place, Solution<T>& fit) {
 // h. The log-det form exists only for spectral radii below 1: a step that leaves its domain is
 // pulled back by shrinking the edge weights.
 template <class T>
-double constraint_in_domain(Objective<T>& objective, std::vector<T>& parameters,
-                            std::int64_t epoch, Run& run) {
+double constraint_in_domain(Objective<T>& objective, std::vector<T>& parameters, std::int64_t epoch,
+                            Run& run) {
   for (;;) {
     const double h = objective.constraint(parameters.data(), run);
     if (!std::isinf(h)) return h;
@@ -255,7 +255,8 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table,
       place.checkpoint->epoch = place.epochs_before + epoch;
     }
   }
-  if (!std::isfinite(fit.h)) diverged("h(A) is", options.epochs); // of a checkpoint, without an epoch more
+  // Of a checkpoint, without an epoch more.
+  if (!std::isfinite(fit.h)) diverged("h(A) is", options.epochs);
   return fit;
 }
 
@@ -269,8 +270,8 @@ TrainedModel train_in(const Table& table, std::span<const std::int64_t> rows, co
   BasicMatrix<T> factors(factor.rows(), factor.cols());
   std::transform(factor.data(), factor.data() + factor.size(), factors.data(),
                  [](double f) { return static_cast<T>(f); });
-  Solution<T> solution = augmented_lagrangian(*model, table, rows, lambda, factors, start, options,
-                                              run, place);
+  Solution<T> solution =
+      augmented_lagrangian(*model, table, rows, lambda, factors, start, options, run, place);
   return {model->edges(table, solution.parameters.data(), run), std::move(solution.history),
           solution.h};
 }

@@ -120,17 +120,16 @@ BaggedModel train_bags(const Table& table, std::int64_t bags, const DagOptions& 
   const std::int64_t epochs = bag_epochs(options);
   const double share = 1 / static_cast<double>(bags);
   Sums sums(table.features(), epochs);
-  // The state after some whole bags is the sums, which stay in front of that of the next one. That may be
-  // at its last epoch and not be in the sums yet.
+  // The state after some whole bags is the sums, which stay in front of that of the next one. That
+  // may be at its last epoch and not be in the sums yet.
   std::int64_t first = 0;
   if (checkpoint && checkpoint->epoch > 0) {
     const bool between =
         checkpoint->epoch % epochs == 0 && std::ssize(checkpoint->values) == sums.size();
     first = between ? checkpoint->epoch / epochs : (checkpoint->epoch - 1) / epochs;
     if (first > bags || (first == bags && !between))
-      throw Error(Status::invalid_argument,
-                  message("checkpoint is damaged: it is at epoch ", checkpoint->epoch, " of ",
-                          bags * epochs));
+      throw Error(Status::invalid_argument, message("checkpoint is damaged: it is at epoch ",
+                                                    checkpoint->epoch, " of ", bags * epochs));
     if (between || (first > 0 && std::ssize(checkpoint->values) < sums.size()))
       checkpoint->check(sums.size());
     if (first > 0) sums.restore(checkpoint->values);

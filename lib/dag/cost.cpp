@@ -92,17 +92,16 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   // Signs take 256 rows.
   const double batch = real(std::min(rows, std::max<std::int64_t>(options.batch_size, 256)));
   if (options.rank > 0)
-    return table_bytes(rows, columns) +
-           std::max(sem::low_rank_memory(columns, batch, options.rank),
-                    sem::support_memory(rows, columns));
+    return table_bytes(rows, columns) + std::max(sem::low_rank_memory(columns, batch, options.rank),
+                                                 sem::support_memory(rows, columns));
   // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
   // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
   // result replaces.
   const double screening = packed ? 4 * 3 * real(sem::screened_rows(rows, columns)) * m : 0;
   const double training = number * (4 * units * m * inputs + batch * m * (units + 2)) +
                           (packed ? 5 * 8 : 2 * 8 + 6 * number) * m * inputs;
-  // The factors of the penalty, in either precision; before them, columns and their squares, in float, of
-  // the rows that they look at, and the values in double. What bags have in common.
+  // The factors of the penalty, in either precision; before them, columns and their squares, in
+  // float, of the rows that they look at, and the values in double. What bags have in common.
   const double factors = (8 + number) * m * inputs;
   const double associations = (2 * 4 + 8) * real(sem::screened_rows(rows, columns)) * m;
   const double sums = sem::bag_count(options, rows, columns) > 0 ? 3 * 8 * m * m : 0;

@@ -26,7 +26,7 @@ struct DagEpoch {
   /// KL(q(Z|X) || N(0, I)) up to constants: 1/2 sum_j mean z_j^2. With standardize the noise has
   /// the likelihood of unequal variances, 1/2 sum_j log mean z_j^2, which counts as reconstruction
   double kl = 0;
-  double h = 0; ///< at the end of the epoch, or as last renewed if that is less often, see learn_dag()
+  double h = 0;   ///< at the end of the epoch, or as last renewed, see learn_dag()
   double rho = 0; ///< during the epoch
   double alpha = 0;
 };
@@ -46,8 +46,8 @@ struct Dag {
   SparseMatrix statistic; ///< t statistics of the refinement (0 where not tested); empty if not
                           ///< refined
   /// Of a refined graph: the share of its edges, but those required, that is expected to join what
-  /// is not joined, one way or the other (see DagOptions::refine_fdr), and the pairs that could have
-  /// been joined by chance; 0 if that was not limited
+  /// is not joined, one way or the other (see DagOptions::refine_fdr), and the pairs that could
+  /// have been joined by chance; 0 if that was not limited
   double false_discovery_rate = 0;
   std::int64_t tested_pairs = 0;
   /// What is returned as the DAG: pruned or refined, acyclic, signed by `sign`. Pruned: the sizes

@@ -22,7 +22,7 @@ module cape.dag;
 namespace cape {
 namespace {
 
-constexpr std::int64_t most_rows = 5000; ///< that a test looks at
+constexpr std::int64_t most_rows = 5000;   ///< that a test looks at
 constexpr std::int64_t rows_per_cause = 6; ///< or the weakest other causes are left out of a test
 constexpr double rare = 5; ///< rows expected by chance, below which counts are exact
 constexpr std::size_t few =
@@ -190,8 +190,8 @@ public:
     });
   }
 
-  // p of an edge given the strongest of the others into its effect, on the rows where neither end is
-  // missing.
+  // p of an edge given the strongest of the others into its effect, on the rows where neither end
+  // is missing.
   double p(const Edge& edge, const std::vector<Edge>& others) const {
     const std::int64_t from = place_[static_cast<std::size_t>(edge.from)],
                        to = place_[static_cast<std::size_t>(edge.to)];
@@ -257,8 +257,8 @@ std::int64_t testable_pairs(std::int64_t m, const EdgeFactors& known, Run& run) 
   std::int64_t pairs = 0;
   for (std::int64_t j = 0; j < m; ++j)
     for (std::int64_t i = 0; i < j; ++i)
-      pairs += std::max(allowed(i, j), allowed(j, i)) > 0 &&
-               std::min(allowed(i, j), allowed(j, i)) >= 0;
+      pairs +=
+          std::max(allowed(i, j), allowed(j, i)) > 0 && std::min(allowed(i, j), allowed(j, i)) >= 0;
   return pairs;
 }
 

@@ -67,8 +67,8 @@ SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int6
 
 // The refinement of few columns.
 TestedGraph refine_by_search(const sem::Table& table, const EdgeFactors& known,
-                            const SparseMatrix& weights, const DagOptions& options, Run& run,
-                            Journal* journal) {
+                             const SparseMatrix& weights, const DagOptions& options, Run& run,
+                             Journal* journal) {
   const std::int64_t m = table.features();
   Matrix strength = to_matrix(weights);
   for (double& value : std::span(strength.data(), static_cast<std::size_t>(strength.size())))
@@ -93,8 +93,7 @@ void keep_refined(const TestedGraph& tested, const std::vector<std::int64_t>& co
   std::set<std::pair<std::int64_t, std::int64_t>> required;
   for (const Edge& e : dag.required) required.emplace(e.from, e.to);
   std::vector<Edge> edges;
-  dag.effective_threshold =
-      kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
+  dag.effective_threshold = kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
   for (const Edge& e : kept) {
     const double sign = dag.sign(column(e.from), column(e.to));
     const bool is_required = required.contains({column(e.from), column(e.to)});
@@ -171,7 +170,8 @@ std::uint64_t fit_id(const sem::Table& table, const Matrix& weight, const sem::C
     text += " " + std::to_string(m->rows()) + " " + std::to_string(hash(values));
   }
   const sem::Mask& missing = table.missing();
-  text += " " + std::to_string(hash(std::vector<double>(missing.data(), missing.data() + missing.size())));
+  text += " " + std::to_string(
+                    hash(std::vector<double>(missing.data(), missing.data() + missing.size())));
   for (const Edge& e : start)
     text += " " + std::to_string(e.from) + " " + std::to_string(e.to) + " " +
             std::to_string(hash(std::span(&e.weight, 1)));
@@ -273,13 +273,14 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
     if (searches) check_memory(16 * static_cast<double>(n) * static_cast<double>(m), task(n, m));
     const SparseMatrix tested_weights = testable(trained.edges.weights, bagged);
     TestedGraph tested =
-        searches ? refine_by_search(table, known, tested_weights, options, run, journal)
-                 : refine_along_weights(
-                       table, edges_of(scatter(edges_of(tested_weights), table.columns(), columns, run)),
-                       known, options, run, journal);
+        searches
+            ? refine_by_search(table, known, tested_weights, options, run, journal)
+            : refine_along_weights(
+                  table, edges_of(scatter(edges_of(tested_weights), table.columns(), columns, run)),
+                  known, options, run, journal);
     if (options.refine_fdr < 1) {
-      Discoveries found = limit_false_discoveries(tested.edges.kept, options.refine_fdr, table,
-                                                  known, run);
+      Discoveries found =
+          limit_false_discoveries(tested.edges.kept, options.refine_fdr, table, known, run);
       tested.edges.kept = std::move(found.kept);
       dag.false_discovery_rate = found.false_share;
       dag.tested_pairs = found.pairs;

@@ -27,8 +27,8 @@ Loss Objective<T>::operator()(const Batch<T>& batch, const T* parameters, const 
   Loss loss;
   loss.score = model_.score(batch, parameters, gradient, run);
   loss.h = h_;
-  loss.total = loss.score.reconstruction + loss.score.kl +
-               terms_->add(parameters, penalty, gradient, run);
+  loss.total =
+      loss.score.reconstruction + loss.score.kl + terms_->add(parameters, penalty, gradient, run);
   return loss;
 }
 
@@ -76,8 +76,8 @@ double loss_in(const Matrix& x, const Matrix& weight, sem::Causes causes,
   const auto check = [](bool finite) {
     if (!finite)
       throw Error(Status::invalid_argument,
-                  "the loss or its gradient leaves the range of the numbers that it is computed in; "
-                  "scale x or the parameters");
+                  "the loss or its gradient leaves the range of the numbers that it is computed "
+                  "in; scale x or the parameters");
   };
   check(std::isfinite(loss.total));
   if (!gradient) return loss.total;

@@ -49,11 +49,11 @@ std::int64_t dag_parameter_count(std::int64_t features, const DagOptions& option
 
 /// The training objective of Step I on all rows of x (centred by the caller), for other optimisers
 /// and for tests: -ELBO + lambda |W|_1 + l2/2 |.|^2 + rho/2 h^2 + alpha h (paper, eq_lossdag), and
-/// its gradient if that is not null. One lambda for all pairs, see adaptive_penalty(); r of the noise
-/// is columns / rows. A missing value is not drawn here, as learn_dag() does: as a
-/// cause it is the mean of its column, as an effect it is left out. The parameters start with the
-/// edge weights, channel k of i -> j at (j * channels + k) * features + i (channels: hidden for sem
-/// mlp, else 1); self weights must be 0 and their gradient is 0. With options.candidates = p, cause
+/// its gradient if that is not null. One lambda for all pairs, see adaptive_penalty(); r of the
+/// noise is columns / rows. A missing value is not drawn here, as learn_dag() does: as a cause it
+/// is the mean of its column, as an effect it is left out. The parameters start with the edge
+/// weights, channel k of i -> j at (j * channels + k) * features + i (channels: hidden for sem mlp,
+/// else 1); self weights must be 0 and their gradient is 0. With options.candidates = p, cause
 /// number c of effect j, which is candidate_causes(x, p)(c, j), takes the place of i and p that of
 /// features. Computed in double, and in float only if options.precision is float32. With
 /// options.rank = r the parameters are U and V (features x r, by columns), |W|_1 is sum_a |u_a|_1

@@ -19,10 +19,9 @@ OptionFields fields(DagOptions& o) {
   const auto add = [&](OptionField field) { all.push_back(std::move(field)); };
   add({.name = "dag.sem",
        .value = choice(o.sem, {"mlp", "linear", "paper", "literal"}),
-       .doc =
-           "Structural equation model. mlp: an MLP for every effect with a weight for every edge; "
-           "linear: x = xA + z; paper: one shared f whose scale the Jacobian holds; literal: the "
-           "paper's objective word for word, which collapses to the empty graph",
+       .doc = "Structural equation model. mlp: an MLP for every effect with a weight for every "
+              "edge; linear: x = xA + z; paper: one shared f whose scale the Jacobian holds; "
+              "literal: the paper's objective word for word, which collapses to the empty graph",
        .source = "eq_enc, eq_dec; docs/method.md"});
   add({.name = "dag.constraint",
        .value = choice(o.constraint, {"expm", "logdet"}),
@@ -31,33 +30,32 @@ OptionFields fields(DagOptions& o) {
   add({.name = "dag.refine",
        .value = choice(o.refine, {"automatic", "never", "always"}),
        .doc = "Decide the edges by held-out regressions along the learned order instead of by the "
-              "threshold. automatic: for up to 5000 columns with variance, with sem mlp and, if not "
-              "standardized, linear",
+              "threshold. automatic: for up to 5000 columns with variance, with sem mlp and, if "
+              "not standardized, linear",
        .source = "docs/method.md"});
   add({.name = "dag.standardize",
        .value = &o.standardize,
-       .doc =
-           "Scale columns to unit variance and use the likelihood of unequal variances; the result "
-           "then does not depend on the columns' units",
+       .doc = "Scale columns to unit variance and use the likelihood of unequal variances; the "
+              "result then does not depend on the columns' units",
        .source = "docs/method.md"});
   add({.name = "dag.missing",
        .value = choice(o.missing, {"fail", "mask"}),
-       .doc = "NaN in the table. fail: an error; mask: drawn from its distribution given the rest of "
-              "its row, by chained equations; right where what is missing is so at random given what "
-              "is there",
+       .doc = "NaN in the table. fail: an error; mask: drawn from its distribution given the rest "
+              "of its row, by chained equations; right where what is missing is so at random "
+              "given what is there",
        .source = "docs/method.md"});
   add({.name = "dag.precision",
        .value = choice(o.precision, {"automatic", "double", "float"}),
-       .doc = "Numbers that training computes with. automatic: float for sem mlp, which alone can, "
-              "else double",
+       .doc = "Numbers that training computes with. automatic: float for sem mlp, which alone "
+              "can, else double",
        .source = "docs/performance.md"});
   add({.name = "dag.lambda",
        .value = &o.lambda,
        .min = 0,
        .automatic = true,
        .doc = "L1 weight on the edges. Automatic: 1 for literal, else 0.45 sqrt(log M / N) for M "
-              "columns "
-              "with variance and N rows, but at least 0.02 for mlp, 0.05 for linear and paper",
+              "columns with variance and N rows, but at least 0.02 for mlp, 0.05 for linear and "
+              "paper",
        .source = "eq_OptDAG, lambda_s"});
   add({.name = "dag.l2",
        .value = &o.l2,
@@ -68,25 +66,25 @@ OptionFields fields(DagOptions& o) {
        .value = &o.threshold,
        .min = 0,
        .automatic = true,
-       .doc = "Edges whose |weight| is at most this are pruned; not used when the graph is refined. "
-              "Automatic: 0.2, or, where refine is automatic and there are more columns than it "
-              "takes, the one that agrees best with held-out tests of 60 columns",
+       .doc = "Edges whose |weight| is at most this are pruned; not used when the graph is "
+              "refined. Automatic: 0.2, or, where refine is automatic and there are more columns "
+              "than it takes, the one that agrees best with held-out tests of 60 columns",
        .source = "sec_DAG, tau"});
   add({.name = "dag.candidates",
        .value = &o.candidates,
        .min = 1,
        .max = many,
        .automatic = true,
-       .doc =
-           "Columns that may be causes of an effect, chosen by association before learning (sem "
-           "mlp): cost and memory of learning then grow with M times this. Automatic: all columns",
+       .doc = "Columns that may be causes of an effect, chosen by association before learning "
+              "(sem mlp): cost and memory of learning then grow with M times this. Automatic: all "
+              "columns",
        .source = "docs/method.md"});
   add({.name = "dag.rank",
        .value = &o.rank,
        .min = 0,
        .max = many,
-       .doc = "r > 0: the weights are UV' with U and V of r columns each (paper: 40), for graphs with "
-              "few causes (sem linear). 0: a weight for every edge",
+       .doc = "r > 0: the weights are UV' with U and V of r columns each (paper: 40), for graphs "
+              "with few causes (sem linear). 0: a weight for every edge",
        .source = "supp_complexity; docs/method.md"});
   add({.name = "dag.hidden",
        .value = &o.hidden,
@@ -134,40 +132,41 @@ OptionFields fields(DagOptions& o) {
        .value = &o.h_tolerance,
        .min = 0,
        .automatic = true,
-       .doc = "The fit has converged when h(A) is at most this. Automatic: 1e-5 M for M columns with "
-              "variance, at least 1e-4",
+       .doc = "The fit has converged when h(A) is at most this. Automatic: 1e-5 M for M columns "
+              "with variance, at least 1e-4",
        .source = "eq_OptDAG"});
   add({.name = "dag.bags",
        .value = &o.bags,
        .min = 0,
        .max = 1000,
        .automatic = true,
-       .doc = "Fits to 80 % of the rows, with 30 % of the epochs, whose mean is taken; 0: one to all "
-              "rows. Automatic: 10 where there are up to 500 columns and less than twice as many "
-              "rows, else none",
+       .doc = "Fits to 80 % of the rows, with 30 % of the epochs, whose mean is taken; 0: one to "
+              "all rows. Automatic: 10 where there are up to 500 columns and less than twice as "
+              "many rows, else none",
        .source = "docs/method.md"});
   add({.name = "dag.refine_t",
        .value = &o.refine_t,
        .min = 0,
        .automatic = true,
-       .doc = "Refinement: a parent stays when leaving it out raises the held-out error by this t. "
-              "Automatic: 3.04 - 200 / N for N rows, but at least 1",
+       .doc = "Refinement: a parent stays when leaving it out raises the held-out error by this "
+              "t. Automatic: 3.04 - 200 / N for N rows, but at least 1",
        .source = "docs/method.md"});
   add({.name = "dag.refine_fdr",
        .value = &o.refine_fdr,
        .min = 0,
        .max = 1,
-       .doc = "The refined graph loses its least certain edges until at most this share of the rest is "
-              "expected to join what is not joined, given the number of pairs; 1: it loses none",
+       .doc = "The refined graph loses its least certain edges until at most this share of the "
+              "rest is expected to join what is not joined, given the number of pairs; 1: it "
+              "loses none",
        .source = "docs/method.md"});
   add({.name = "dag.refine_window",
        .value = &o.refine_window,
        .min = 0,
        .max = many,
        .automatic = true,
-       .doc = "Refinement: positions to either side that the search for the order tries. Automatic: none "
-              "beyond 100 columns or with less than twice as many rows, else all for sem linear and 3 "
-              "for mlp",
+       .doc = "Refinement: positions to either side that the search for the order tries. "
+              "Automatic: none beyond 100 columns or with less than twice as many rows, else all "
+              "for sem linear and 3 for mlp",
        .source = "docs/method.md"});
   add({.name = "dag.refine_hidden",
        .value = &o.refine_hidden,
