@@ -14,52 +14,40 @@
 #include <vector>
 import cape;
 #include "attention/differences.hpp"
+#include "attention/tensors.hpp"
 #include "errors.hpp"
 
 namespace {
 
 using cape::AttentionInput;
 using cape::Status;
+using test::at;
 using test::check_slopes;
+using test::converted;
+using test::distance;
 using test::error_of;
 using test::has;
+using test::random_values;
+using test::weighted_sum;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// The tensors of one call, owned.
+// With the bias, which linear attention does not have.
 template <class T>
-struct Problem {
-  std::int64_t batch = 1, heads = 1, q_length = 0, k_length = 0, head_dim = 0, angle_heads = 1;
-  std::vector<T> q, k, v, q_angles, k_angles;
-  std::vector<std::uint8_t> mask;
+struct Problem : test::Tensors<T> {
   std::int64_t bias_heads = 1;
   std::vector<T> bias = {};
 
   AttentionInput<T> input() const {
-    return {.batch = batch,
-            .heads = heads,
-            .q_length = q_length,
-            .k_length = k_length,
-            .head_dim = head_dim,
-            .q = q.data(),
-            .k = k.data(),
-            .v = v.data(),
-            .q_angles = q_angles.empty() ? nullptr : q_angles.data(),
-            .k_angles = k_angles.empty() ? nullptr : k_angles.data(),
-            .angle_heads = angle_heads,
-            .key_mask = mask.empty() ? nullptr : mask.data(),
-            .bias = bias.empty() ? nullptr : bias.data(),
-            .bias_heads = bias_heads};
+    AttentionInput<T> all = test::Tensors<T>::input();
+    all.bias = bias.empty() ? nullptr : bias.data();
+    all.bias_heads = bias_heads;
+    return all;
   }
-  std::int64_t width() const { return heads * head_dim; }
 };
 
-std::vector<double> random_values(cape::Rng& rng, std::int64_t n, double reach) {
-  std::vector<double> x(at(n));
-  for (double& value : x) value = rng.uniform(-reach, reach);
-  return x;
+Problem<float> to_float(const Problem<double>& p) {
+  return {test::to_float(p), p.bias_heads, converted<float>(p.bias)};
 }
 
 enum class Angles { none, shared, per_head };
@@ -67,7 +55,7 @@ enum class Angles { none, shared, per_head };
 Problem<double> random_problem(cape::Rng& rng, std::int64_t batch, std::int64_t heads,
                                std::int64_t q_length, std::int64_t k_length, std::int64_t head_dim,
                                Angles angles, double reach = 2) {
-  Problem<double> p{batch, heads, q_length, k_length, head_dim, 1, {}, {}, {}, {}, {}, {}};
+  Problem<double> p{{batch, heads, q_length, k_length, head_dim, 1}};
   p.q = random_values(rng, batch * q_length * p.width(), reach);
   p.k = random_values(rng, batch * k_length * p.width(), reach);
   p.v = random_values(rng, batch * k_length * p.width(), reach);
@@ -76,27 +64,6 @@ Problem<double> random_problem(cape::Rng& rng, std::int64_t batch, std::int64_t 
   p.q_angles = random_values(rng, q_length * p.angle_heads * head_dim / 2, 3);
   p.k_angles = random_values(rng, k_length * p.angle_heads * head_dim / 2, 3);
   return p;
-}
-
-template <class To, class From>
-std::vector<To> converted(const std::vector<From>& x) {
-  return std::vector<To>(x.begin(), x.end());
-}
-Problem<float> to_float(const Problem<double>& p) {
-  return {p.batch,
-          p.heads,
-          p.q_length,
-          p.k_length,
-          p.head_dim,
-          p.angle_heads,
-          converted<float>(p.q),
-          converted<float>(p.k),
-          converted<float>(p.v),
-          converted<float>(p.q_angles),
-          converted<float>(p.k_angles),
-          p.mask,
-          p.bias_heads,
-          converted<float>(p.bias)};
 }
 
 struct Result {
@@ -198,20 +165,6 @@ Gradient<T> backward(const Problem<T>& p, const std::vector<T>& d_out, int threa
   return g;
 }
 
-// The largest |a - b| over equal infinities counted as 0; infinity if the sizes differ.
-template <class T>
-double distance(const std::vector<T>& a, const std::vector<double>& b) {
-  if (a.size() != b.size()) return infinity;
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double x = static_cast<double>(a[i]);
-    if (x == b[i]) continue;
-    const double gap = std::fabs(x - b[i]);
-    largest = std::isnan(gap) ? infinity : std::max(largest, gap);
-  }
-  return largest;
-}
-
 // Random, with a third of the pairs shut out, and all keys for the first query.
 void add_bias(Problem<double>& p, cape::Rng& rng, std::int64_t heads) {
   p.bias_heads = heads;
@@ -257,7 +210,7 @@ constexpr std::int64_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
 BOOST_AUTO_TEST_CASE(small_attention_by_hand) {
   // One query, two keys, head_dim 2, scale 1/sqrt(2): scores 0 and log(3), weights 1/4 and 3/4.
   const double s = std::sqrt(2.0) * std::log(3.0);
-  const Problem<double> p{1, 1, 1, 2, 2, 1, {1, 0}, {0, 5, s, 0}, {4, 0, 0, 8}, {}, {}, {}};
+  const Problem<double> p{{1, 1, 1, 2, 2, 1, {1, 0}, {0, 5, s, 0}, {4, 0, 0, 8}}};
   const Forward<double> f = forward(p);
   BOOST_TEST(distance(f.out, {1, 6}) < 1e-14);
   BOOST_TEST(distance(f.log_sum_exp, {std::log(4.0)}) < 1e-14);
@@ -267,7 +220,7 @@ BOOST_AUTO_TEST_CASE(rotation_turns_interleaved_pairs) {
   // cases.md C1: the scores of q turned by (pi/6, pi/3) with the unit vectors at angle 0 are the
   // elements of the turned q, here divided by sqrt(4).
   const double pi = std::acos(-1.0);
-  Problem<double> p{1, 1, 1, 4, 4, 1, {}, {}, {}, {}, {}, {}};
+  Problem<double> p{{1, 1, 1, 4, 4, 1}};
   p.q = {1, 2, 3, 4};
   p.k = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
   p.v = p.k;
@@ -415,7 +368,7 @@ BOOST_AUTO_TEST_CASE(a_bias_that_is_not_a_number_or_infinite_is_refused) {
 
 BOOST_AUTO_TEST_CASE(scores_that_rise_from_block_to_block_are_weighted_right) {
   // The largest score so far is beaten by far again and again, so that sums must shrink.
-  Problem<double> p{1, 1, 3, 700, 2, 1, {1, 0, -1, 0, 0.01, 0}, {}, {}, {}, {}, {}};
+  Problem<double> p{{1, 1, 3, 700, 2, 1, {1, 0, -1, 0, 0.01, 0}}};
   for (int j = 0; j < 700; ++j) {
     p.k.insert(p.k.end(), {0.3 * j, 0});
     p.v.insert(p.v.end(), {std::sin(j), 1});
@@ -444,7 +397,7 @@ BOOST_AUTO_TEST_CASE(a_row_without_keys_gives_zeros) {
 
 BOOST_AUTO_TEST_CASE(huge_scores_are_stable) {
   // Scores of +-1e4 around a winner: the softmax is the value of the largest score.
-  Problem<double> p{1, 1, 2, 600, 2, 1, {}, {}, {}, {}, {}, {}};
+  Problem<double> p{{1, 1, 2, 600, 2, 1}};
   p.q = {1, 0, -1, 0};
   for (int j = 0; j < 600; ++j) {
     p.k.insert(p.k.end(), {std::sqrt(2.0) * (j == 300 ? 1e4 : j == 17 ? -1e4 : 10.0 * (j % 7)), 0});
@@ -479,12 +432,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
       for (std::int64_t j = 0; j < s.batch * s.k; ++j) p.mask.push_back(rng.uniform() < 0.7);
     if (s.bias_heads > 0) add_bias(p, rng, s.bias_heads);
     const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
-    const auto loss = [&] {
-      const Forward<double> f = forward(p);
-      double sum = 0;
-      for (std::size_t i = 0; i < d_out.size(); ++i) sum += d_out[i] * f.out[i];
-      return sum;
-    };
+    const auto loss = [&] { return weighted_sum(d_out, forward(p).out); };
     const Gradient<double> g = backward(p, d_out);
     const auto compare = [&](std::vector<double>& x, const std::vector<double>& analytic,
                              const char* name) { check_slopes(x, analytic, name, s.k, loss); };

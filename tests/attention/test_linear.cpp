@@ -9,48 +9,28 @@
 #include <vector>
 import cape;
 #include "attention/differences.hpp"
+#include "attention/tensors.hpp"
 #include "errors.hpp"
 
 namespace {
 
 using cape::AttentionInput;
 using cape::Status;
+using test::at;
 using test::check_slopes;
+using test::converted;
+using test::distance;
 using test::error_of;
 using test::has;
+using test::random_values;
+using test::weighted_sum;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-std::vector<double> random_values(cape::Rng& rng, std::int64_t n, double reach) {
-  std::vector<double> x(at(n));
-  for (double& value : x) value = rng.uniform(-reach, reach);
-  return x;
-}
-
-// The tensors of one call, owned.
 template <class T>
-struct Problem {
-  std::int64_t batch, heads, q_length, k_length, head_dim, angle_heads, features;
-  std::vector<T> q, k, v, q_angles, k_angles, directions;
-  std::vector<std::uint8_t> mask;
-
-  AttentionInput<T> input() const {
-    return {.batch = batch,
-            .heads = heads,
-            .q_length = q_length,
-            .k_length = k_length,
-            .head_dim = head_dim,
-            .q = q.data(),
-            .k = k.data(),
-            .v = v.data(),
-            .q_angles = q_angles.empty() ? nullptr : q_angles.data(),
-            .k_angles = k_angles.empty() ? nullptr : k_angles.data(),
-            .angle_heads = angle_heads,
-            .key_mask = mask.empty() ? nullptr : mask.data()};
-  }
-  std::int64_t width() const { return heads * head_dim; }
+struct Problem : test::Tensors<T> {
+  std::int64_t features;
+  std::vector<T> directions;
 };
 
 struct Shape {
@@ -60,41 +40,23 @@ struct Shape {
 
 Problem<double> random_problem(cape::Rng& rng, const Shape& s, double reach = 1) {
   cape::Run run(rng.bits());
-  Problem<double> p{s.batch,
-                    s.heads,
-                    s.q,
-                    s.k,
-                    s.d,
-                    std::max(s.angle_heads, std::int64_t{1}),
-                    s.features,
-                    random_values(rng, s.batch * s.q * s.heads * s.d, reach),
-                    random_values(rng, s.batch * s.k * s.heads * s.d, reach),
-                    random_values(rng, s.batch * s.k * s.heads * s.d, 1),
-                    random_values(rng, s.q * s.angle_heads * s.d / 2, 0.8),
-                    random_values(rng, s.k * s.angle_heads * s.d / 2, 0.8),
-                    cape::attention_directions<double>(s.features, s.d, 0, run),
-                    {}};
-  return p;
+  return {{s.batch,
+           s.heads,
+           s.q,
+           s.k,
+           s.d,
+           std::max(s.angle_heads, std::int64_t{1}),
+           random_values(rng, s.batch * s.q * s.heads * s.d, reach),
+           random_values(rng, s.batch * s.k * s.heads * s.d, reach),
+           random_values(rng, s.batch * s.k * s.heads * s.d, 1),
+           random_values(rng, s.q * s.angle_heads * s.d / 2, 0.8),
+           random_values(rng, s.k * s.angle_heads * s.d / 2, 0.8)},
+          s.features,
+          cape::attention_directions<double>(s.features, s.d, 0, run)};
 }
 
 Problem<float> to_float(const Problem<double>& p) {
-  const auto single = [](const std::vector<double>& x) {
-    return std::vector<float>(x.begin(), x.end());
-  };
-  return {p.batch,
-          p.heads,
-          p.q_length,
-          p.k_length,
-          p.head_dim,
-          p.angle_heads,
-          p.features,
-          single(p.q),
-          single(p.k),
-          single(p.v),
-          single(p.q_angles),
-          single(p.k_angles),
-          single(p.directions),
-          p.mask};
+  return {test::to_float(p), p.features, converted<float>(p.directions)};
 }
 
 // With values that a float holds, so that float and double have the same problem.
@@ -186,17 +148,6 @@ Gradient backward(const Problem<double>& p, const std::vector<double>& d_out, in
       p.input(), p.features, p.directions.data(), d_out.data(),
       {pointer(g.q), pointer(g.k), pointer(g.v), pointer(g.q_angles), pointer(g.k_angles)}, run);
   return g;
-}
-
-template <class T>
-double distance(const std::vector<T>& a, const std::vector<double>& b) {
-  if (a.size() != b.size()) return infinity;
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double gap = std::fabs(static_cast<double>(a[i]) - b[i]);
-    largest = std::isnan(gap) ? infinity : std::max(largest, gap);
-  }
-  return largest;
 }
 
 } // namespace
@@ -327,12 +278,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
     for (std::int64_t j = 0; j < s.batch * s.k; ++j)
       p.mask.push_back(j == 0 || rng.uniform() < 0.7);
     const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
-    const auto loss = [&] {
-      const std::vector<double> out = forward(p);
-      double sum = 0;
-      for (std::size_t i = 0; i < d_out.size(); ++i) sum += d_out[i] * out[i];
-      return sum;
-    };
+    const auto loss = [&] { return weighted_sum(d_out, forward(p)); };
     const Gradient g = backward(p, d_out);
     const auto compare = [&](std::vector<double>& x, const std::vector<double>& analytic,
                              const char* name) { check_slopes(x, analytic, name, s.k, loss); };
@@ -418,12 +364,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_large_inputs_agree_with_central_differences) {
     Problem<double> p = random_problem(rng, {1, 2, 4, 6, 3, features, 0}, 8);
     p.v = random_values(rng, std::ssize(p.k), 0.1);
     const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 0.1);
-    const auto loss = [&] {
-      const std::vector<double> out = forward(p);
-      double sum = 0;
-      for (std::size_t i = 0; i < d_out.size(); ++i) sum += d_out[i] * out[i];
-      return sum;
-    };
+    const auto loss = [&] { return weighted_sum(d_out, forward(p)); };
     const Gradient g = backward(p, d_out);
     check_slopes(p.q, g.q, "q", 6, loss);
     check_slopes(p.k, g.k, "k", 6, loss);

@@ -10,6 +10,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "tables.hpp"
 
 namespace {
 
@@ -21,13 +22,7 @@ using cape::Rng;
 using cape::Run;
 using cape::Status;
 using test::fails_with;
-
-Matrix noise(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Matrix x(rows, cols);
-  Rng rng(seed);
-  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = rng.normal();
-  return x;
-}
+using test::noise;
 
 bool has(const BasicMatrix<std::int64_t>& causes, std::int64_t i, std::int64_t j) {
   return std::find(causes.column(j), causes.column(j) + causes.rows(), i) !=

@@ -10,6 +10,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "tables.hpp"
 
 namespace {
 
@@ -22,15 +23,8 @@ using cape::Rng;
 using cape::Run;
 using cape::Sem;
 using cape::Status;
+using test::chain;
 using test::fails_with;
-
-Matrix noise(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Matrix x(rows, cols);
-  Rng rng(seed);
-  for (std::int64_t j = 0; j < cols; ++j)
-    for (std::int64_t i = 0; i < rows; ++i) x(i, j) = (j > 0 ? x(i, j - 1) : 0) + rng.normal();
-  return x;
-}
 
 DagOptions quick(Sem sem) {
   DagOptions o;
@@ -68,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_fit_that_went_on_is_the_fit_that_was_not_interrupted) {
   for (const Sem sem : {Sem::mlp, Sem::linear, Sem::paper, Sem::literal})
     for (const std::int64_t columns : {4, 70}) { // above 64, h is renewed every few steps only
       if (columns > 64 && sem == Sem::paper) continue;
-      const Matrix x = noise(300, columns, 1);
+      const Matrix x = chain(300, columns, 1);
       const DagOptions options = quick(sem);
       Run run(4, 1);
       const Dag whole = cape::learn_dag(x, options, run);
@@ -90,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_fit_that_went_on_is_the_fit_that_was_not_interrupted) {
 BOOST_AUTO_TEST_CASE(a_refinement_goes_on_wherever_it_was_interrupted) {
   for (const Sem sem : {Sem::mlp, Sem::linear})
     for (const std::int64_t columns : {7, 104}) { // above 100 the order is not searched
-      const Matrix x = noise(columns > 100 ? 60 : 200, columns, 2);
+      const Matrix x = chain(columns > 100 ? 60 : 200, columns, 2);
       DagOptions options = quick(sem);
       options.refine = Refine::always;
       options.refine_epochs = 2;
@@ -129,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_refinement_goes_on_wherever_it_was_interrupted) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_finished_is_not_done_again) {
-  const Matrix x = noise(200, 6, 2);
+  const Matrix x = chain(200, 6, 2);
   DagOptions options = quick(Sem::mlp);
   options.refine = Refine::always;
   options.refine_epochs = 2;
@@ -150,7 +144,7 @@ BOOST_AUTO_TEST_CASE(what_is_finished_is_not_done_again) {
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_build_or_machine_is_refused) {
-  const Matrix x = noise(100, 3, 4);
+  const Matrix x = chain(100, 3, 4);
   const DagOptions options = quick(Sem::linear);
   Checkpoint checkpoint;
   Run run(4, 1);
@@ -170,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_build_or_machine_is_refused) {
 
 // What would hang the fit of candidates, or end in a result that is not finite.
 BOOST_AUTO_TEST_CASE(a_checkpoint_with_values_that_are_not_finite_is_refused) {
-  const Matrix x = noise(100, 6, 4);
+  const Matrix x = chain(100, 6, 4);
   DagOptions options = quick(Sem::linear);
   for (const std::int64_t candidates : {-1, 2}) {
     options.candidates = candidates;
@@ -192,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_with_values_that_are_not_finite_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(a_table_that_is_read_in_parts_goes_on_too) {
-  const Matrix x = noise(200, 6, 5);
+  const Matrix x = chain(200, 6, 5);
   const cape::RowSource source{x.rows(), x.cols(),
                                [&](std::span<const std::int64_t> numbers, double* out) {
                                  for (std::int64_t j = 0; j < x.cols(); ++j)
@@ -237,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_journal_keeps_the_first_value_of_a_key) {
 }
 
 BOOST_AUTO_TEST_CASE(the_whole_run_resumes_too) {
-  const Matrix x = noise(200, 5, 3);
+  const Matrix x = chain(200, 5, 3);
   cape::Options options;
   options.dag = quick(Sem::linear);
   options.embed.dims = 4;
@@ -258,7 +252,7 @@ BOOST_AUTO_TEST_CASE(the_whole_run_resumes_too) {
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_fit_is_refused) {
-  const Matrix x = noise(100, 3, 4);
+  const Matrix x = chain(100, 3, 4);
   const DagOptions options = quick(Sem::linear);
   Checkpoint checkpoint;
   Run run(4, 1);

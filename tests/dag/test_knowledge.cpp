@@ -11,6 +11,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "tables.hpp"
 
 namespace {
 
@@ -26,18 +27,10 @@ using cape::Rng;
 using cape::Run;
 using cape::Sem;
 using cape::Status;
+using test::chain;
 using test::fails_with;
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-// 0 -> 1 -> 2 -> ... with weight 1, noise of unit variance.
-Matrix chain(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-  Matrix x(rows, columns);
-  Rng rng(seed);
-  for (std::int64_t j = 0; j < columns; ++j)
-    for (std::int64_t i = 0; i < rows; ++i) x(i, j) = (j > 0 ? x(i, j - 1) : 0) + rng.normal();
-  return x;
-}
 
 DagOptions quick(Sem sem, std::int64_t epochs = 30) {
   DagOptions o;

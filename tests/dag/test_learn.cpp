@@ -12,6 +12,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "tables.hpp"
 #include "occasions.hpp"
 
 namespace {
@@ -27,6 +28,8 @@ using cape::Run;
 using cape::Sem;
 using cape::Status;
 using test::fails_with;
+using test::noise;
+using test::simulated;
 
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 const double infinity = std::numeric_limits<double>::infinity();
@@ -75,13 +78,6 @@ Dag learn(const Matrix& x, const DagOptions& options, std::uint64_t seed = 1, in
   return cape::learn_dag(x, options, run);
 }
 
-Matrix noise(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Matrix x(rows, cols);
-  Rng rng(seed);
-  for (std::int64_t e = 0; e < x.size(); ++e) x.data()[e] = rng.normal();
-  return x;
-}
-
 // x1 -> x2 -> x3, each 0.8 times the one before plus noise.
 Matrix chain(std::int64_t rows) {
   Matrix x = noise(rows, 3, 7);
@@ -97,10 +93,6 @@ Matrix columns(const Matrix& x, const std::vector<std::int64_t>& which) {
   for (std::int64_t j = 0; j < out.cols(); ++j)
     std::copy_n(x.column(which[std::size_t(j)]), x.rows(), out.column(j));
   return out;
-}
-
-Matrix simulated(std::int64_t rows, std::int64_t nodes, std::uint64_t seed) {
-  return cape::simulate_data(cape::simulate_dag(nodes, {}, seed), rows, {}, seed);
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> pairs(const cape::Digraph& graph) {

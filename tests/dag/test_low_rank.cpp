@@ -15,6 +15,7 @@ import cape;
 #include "errors.hpp"
 #include "occasions.hpp"
 #include "row_source.hpp"
+#include "tables.hpp"
 
 namespace {
 
@@ -29,14 +30,8 @@ using cape::Run;
 using cape::Sem;
 using cape::Status;
 using test::fails_with;
+using test::random_matrix;
 using test::rows_of;
-
-Matrix random_matrix(std::int64_t rows, std::int64_t cols, double scale, std::uint64_t seed) {
-  Matrix a(rows, cols);
-  Rng rng(seed);
-  for (std::int64_t e = 0; e < a.size(); ++e) a.data()[e] = scale * rng.normal();
-  return a;
-}
 
 Matrix product(const Matrix& u, const Matrix& v) {
   Matrix a(u.rows(), v.rows());

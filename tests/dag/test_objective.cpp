@@ -12,6 +12,7 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "tables.hpp"
 
 namespace {
 
@@ -23,16 +24,10 @@ using cape::Rng;
 using cape::Sem;
 using cape::Status;
 using test::fails_with;
+using test::random_matrix;
 
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 const double infinity = std::numeric_limits<double>::infinity();
-
-Matrix random_matrix(std::int64_t rows, std::int64_t cols, double scale, std::uint64_t seed) {
-  Matrix a(rows, cols);
-  Rng rng(seed);
-  for (std::int64_t e = 0; e < a.size(); ++e) a.data()[e] = scale * rng.normal();
-  return a;
-}
 
 Matrix cycle(const std::vector<double>& weights) {
   const auto m = static_cast<std::int64_t>(weights.size());

@@ -12,6 +12,7 @@
 import cape;
 #include "errors.hpp"
 #include "row_source.hpp"
+#include "tables.hpp"
 
 namespace {
 
@@ -23,10 +24,7 @@ using cape::Run;
 using cape::Status;
 using test::fails_with;
 using test::rows_of;
-
-Matrix simulated(std::int64_t rows, std::int64_t nodes, std::uint64_t seed) {
-  return cape::simulate_data(cape::simulate_dag(nodes, {}, seed), rows, {}, seed);
-}
+using test::simulated;
 
 void check_same(const Matrix& x, const DagOptions& options, const cape::Knowledge& knowledge = {}) {
   Run run(3), other(3, 2);

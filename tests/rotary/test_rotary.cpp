@@ -10,31 +10,17 @@
 #include <vector>
 import cape;
 #include "errors.hpp"
+#include "tables.hpp"
 
 namespace {
 
 using cape::Matrix;
 using std::numbers::pi;
+using test::dot;
 using test::error_of;
 using test::has;
-
-Matrix row(std::initializer_list<double> values) {
-  Matrix m(1, static_cast<std::int64_t>(values.size()));
-  std::ranges::copy(values, m.data());
-  return m;
-}
-
-Matrix random_matrix(cape::Rng& rng, std::int64_t rows, std::int64_t cols, double reach) {
-  Matrix m(rows, cols);
-  for (std::int64_t i = 0; i < m.size(); ++i) m.data()[i] = rng.uniform(-reach, reach);
-  return m;
-}
-
-double dot(const Matrix& a, const Matrix& b) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < a.size(); ++i) sum += a.data()[i] * b.data()[i];
-  return sum;
-}
+using test::random_matrix;
+using test::row;
 
 } // namespace
 
