@@ -152,7 +152,8 @@ Dag learn_dag(const RowSource& source, const DagOptions& options, Run& run,
 double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOptions& options);
 
 /// Seconds that learn_dag() takes on a table of this size, a rough figure for one thread of a
-/// present server CPU, from the operations that there are. Error(invalid_argument) as above.
+/// present server CPU, from the operations that there are; without the drawing of missing values,
+/// which depends on where they are. Error(invalid_argument) as above.
 double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options);
 
 /// The same fit cut at another threshold (finite, tau >= 0), without training again; always

@@ -195,8 +195,12 @@ TestedEdges eliminate(std::vector<Family> open, const Regressions& regressions,
     }
     std::vector<Family> next;
     std::vector<std::vector<double>> next_error;
+    // With t = 0 nothing speaks for an edge, as where it could not be tested.
+    const auto stays = [&](const Trial& trial) {
+      return trial.evidence.t >= least_t && trial.evidence.t > 0;
+    };
     for (std::size_t o = 0; o < open.size(); ++o) {
-      if (weakest[o] == nullptr || !(weakest[o]->evidence.t < least_t)) {
+      if (weakest[o] == nullptr || stays(*weakest[o])) {
         for (const std::int64_t parent : open[o].parents)
           result.kept.push_back({parent, open[o].node, evidence[{parent, open[o].node}].t});
       } else if (!weakest[o]->without.parents.empty()) {

@@ -43,12 +43,13 @@ struct TestedGraph {
 /// backward elimination of predecessors by a paired t-test of the errors with and without them over
 /// all rows (the larger t of the errors as they are and of errors up to 2.34 times their 95 %
 /// quantile, three standard deviations of normal ones), the smallest t first, until all t are at
-/// least refine_t. The error is the sum of mean squared errors, which has to fall by 0.003 of its
-/// mean over the columns, or, with unequal_variances, the sum of half their logarithms, which has
-/// to fall by 0.003. Only the 10 strongest partners of a column (30 with sem linear), by
-/// max(|A_ij|, |A_ji|) and made symmetric, are tested as its causes. x: N x M, finite, N >= 10, no
-/// column constant; weights: M x M, finite, the diagonal is ignored. About 4 M refine_window
-/// regressions a sweep, and up to M min(M, 10)^2 / 2 for the elimination (linear: 30 for 10).
+/// least refine_t and above 0. The error is the sum of mean squared errors, which has to fall by
+/// 0.003 of its mean over the columns, or, with unequal_variances, the sum of half their
+/// logarithms, which has to fall by 0.003. Only the 10 strongest partners of a column (30 with sem
+/// linear), by max(|A_ij|, |A_ji|) and made symmetric, are tested as its causes. x: N x M, finite,
+/// N >= 10, no column constant; weights: M x M, finite, the diagonal is ignored. About 4 M
+/// refine_window regressions a sweep, and up to M min(M, 10)^2 / 2 for the elimination (linear: 30
+/// for 10).
 TestedGraph refine(const MatrixView& x, const MatrixView& weights, bool unequal_variances,
                    const DagOptions& options, Run& run);
 

@@ -117,7 +117,9 @@ one_of <- function(value, choices, name) {
 #'   tested on the cells where both its ends are known. This assumes that values are missing at random given
 #'   those that are there: it may depend on values that are known, such as the batch or another feature, but
 #'   not on the missing value itself. (Values below a limit of detection are not missing at random.) What is
-#'   missing then costs edges, and brings few (docs/method.md of the sources has figures). Infinite values are always an error.
+#'   missing then costs edges, and brings few (docs/method.md of the sources has figures). One draw is used, so that
+#'   tests do not know how uncertain drawn values are; the time that is told before a fit leaves the drawing out.
+#'   Infinite values are always an error.
 #' @param l2 ridge penalty on the networks' weights.
 #' @param candidates features that may be causes of a feature, chosen by association before learning
 #'   (`sem = "mlp"`); time and memory of learning then grow with features times this, which is for

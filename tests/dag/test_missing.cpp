@@ -331,6 +331,25 @@ BOOST_AUTO_TEST_CASE(a_gap_moves_no_other_column) {
       BOOST_TEST(std::fabs(before.weights(i, j) - after.weights(i, j)) < 0.05);
 }
 
+// Columns that are never known in the same row: nothing can be said of an edge between them.
+BOOST_AUTO_TEST_CASE(an_edge_that_cannot_be_tested_is_not_kept_at_any_limit) {
+  Rng rng(17);
+  Matrix x(400, 3);
+  for (std::int64_t i = 0; i < 400; ++i) {
+    x(i, 0) = rng.normal();
+    x(i, 1) = x(i, 0) + rng.normal();
+    x(i, 2) = x(i, 0) + x(i, 1) + rng.normal();
+    x(i, 1 + i % 2) = not_a_number;
+  }
+  DagOptions options = masked(Sem::linear);
+  options.refine_t = 0;
+  options.refine_fdr = 1;
+  const Dag dag = learn(x, options);
+  BOOST_TEST(dag.refined);
+  BOOST_TEST(!dag.graph.edges().empty());
+  for (const cape::Edge& e : dag.graph.edges()) BOOST_TEST((e.from == 0 || e.to == 0));
+}
+
 BOOST_AUTO_TEST_CASE(drawing_is_cancelled_and_done_again_to_the_same_bits) {
   const Matrix x = at_random(data_of(chain(4), 200, cape::Mechanism::mlp, 10), 0.25, 11);
   DagOptions options = masked(Sem::mlp);

@@ -867,7 +867,8 @@ CAPE_API cape_status cape_result_save(void* out, int64_t capacity, const cape_re
 CAPE_API cape_status cape_result_load(cape_result** out, const void* bytes, int64_t n);
 
 /* What cape_fit will need for n observations x m features: bytes of memory, and seconds on one
- * thread of a present CPU (rough, from the flop counts). */
+ * thread of a present CPU (rough, from the flop counts, and without the drawing of missing
+ * values). */
 CAPE_API cape_status cape_estimate(double* bytes_out, double* seconds_out, int64_t n, int64_t m,
                                    const cape_options* options);
 
