@@ -6,8 +6,10 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <new>
+#include <set>
 #include <span>
 #include <string>
 #include <typeinfo>

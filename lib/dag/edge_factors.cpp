@@ -6,9 +6,11 @@ module;
 #include <functional>
 #include <limits>
 #include <new>
+#include <set>
 #include <span>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <variant>
 #include <vector>
 module cape.dag;

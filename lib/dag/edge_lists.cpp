@@ -28,8 +28,14 @@ std::vector<Edge> edges_of(const SparseMatrix& a) {
   return all;
 }
 
+Pairs pairs_of(const std::vector<Edge>& edges) {
+  Pairs pairs;
+  for (const Edge& e : edges) pairs.emplace(e.from, e.to);
+  return pairs;
+}
+
 std::vector<Edge> distinct(const std::vector<Edge>& edges) {
-  std::set<std::pair<std::int64_t, std::int64_t>> known;
+  Pairs known;
   std::vector<Edge> once;
   for (const Edge& e : edges)
     if (known.emplace(e.from, e.to).second) once.push_back({e.from, e.to, 1});

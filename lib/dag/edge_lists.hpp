@@ -8,6 +8,9 @@ constexpr double required_weight = std::numeric_limits<double>::max();
 
 /// What is not zero, column by column.
 std::vector<Edge> edges_of(const SparseMatrix& a);
+/// From and to of edges.
+using Pairs = std::set<std::pair<std::int64_t, std::int64_t>>;
+Pairs pairs_of(const std::vector<Edge>& edges);
 /// Every edge once, in the order of their first places, with the weight 1.
 std::vector<Edge> distinct(const std::vector<Edge>& edges);
 /// Of every one of `size` numbers its place in `numbers`, or -1.

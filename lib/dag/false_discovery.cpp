@@ -17,6 +17,7 @@ module;
 #include <variant>
 #include <vector>
 module cape.dag;
+#include "dag/edge_lists.hpp"
 #include "dag/false_discovery.hpp"
 
 namespace cape {
@@ -296,8 +297,7 @@ double edge_p_value(std::span<const double> x, std::span<const double> y, const 
 
 Discoveries limit_false_discoveries(const std::vector<Edge>& edges, double rate,
                                     const sem::Table& table, const EdgeFactors& known, Run& run) {
-  std::set<std::pair<std::int64_t, std::int64_t>> required;
-  for (const Edge& e : known.required()) required.emplace(e.from, e.to);
+  const Pairs required = pairs_of(known.required());
   const auto is_required = [&](const Edge& e) { return required.contains({e.from, e.to}); };
   std::map<std::int64_t, Effect> effects;
   for (const Edge& e : edges) effects[e.to].edges.push_back(e);

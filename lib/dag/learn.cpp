@@ -90,8 +90,7 @@ void keep_refined(const TestedGraph& tested, const std::vector<std::int64_t>& co
   dag.statistic = scatter(statistic, columns, dag.weights.rows, run);
   std::map<std::pair<std::int64_t, std::int64_t>, double> strength;
   for (const Edge& e : tested.edges.strength) strength[{e.from, e.to}] = e.weight;
-  std::set<std::pair<std::int64_t, std::int64_t>> required;
-  for (const Edge& e : dag.required) required.emplace(e.from, e.to);
+  const Pairs required = pairs_of(dag.required);
   std::vector<Edge> edges;
   dag.effective_threshold = kept.empty() ? dag.threshold : std::numeric_limits<double>::infinity();
   for (const Edge& e : kept) {

@@ -69,8 +69,7 @@ std::vector<Edge> tested_weights(const std::vector<Edge>& weights, const sem::Ta
   std::vector<Edge> edges =
       edges_between(weights, inverse_numbering(table.source_columns(), table.columns()));
   for (Edge& e : edges) e.weight = std::fabs(e.weight);
-  std::set<std::pair<std::int64_t, std::int64_t>> required;
-  for (const Edge& e : known.required()) required.emplace(e.from, e.to);
+  const Pairs required = pairs_of(known.required());
   std::erase_if(edges, [&](const Edge& e) {
     return e.weight <= least_tested_weight || required.contains({e.from, e.to});
   });
@@ -125,8 +124,7 @@ TestedEdges test_causes(const sem::Table& table, std::int64_t rows,
     for (const std::int64_t i : causes[at]) parents.push_back(place[static_cast<std::size_t>(i)]);
     std::ranges::sort(parents);
   }
-  std::set<std::pair<std::int64_t, std::int64_t>> required;
-  for (const Edge& e : edges_between(known.required(), place)) required.emplace(e.from, e.to);
+  const Pairs required = pairs_of(edges_between(known.required(), place));
   const Matrix values = table.spaced_rows(rows, columns, run);
   TestedEdges found = eliminate(
       std::move(families), Regressions(values, options, run), table.spaced_missing(rows, columns),
@@ -150,8 +148,7 @@ TestedGraph refine_along_weights(const sem::Table& table, const std::vector<Edge
       topological_order(project_acyclic(Digraph(m, edges), least_tested_weight, run).graph);
   std::vector<std::int64_t> all(static_cast<std::size_t>(m));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  const auto causes =
-      possible_causes(all, edges, result.order, known, most_partners(options.sem));
+  const auto causes = possible_causes(all, edges, result.order, known, most_partners(options.sem));
   // As many effects at a time as make some 256 MB of table with their causes.
   const std::int64_t block = std::clamp<std::int64_t>(
       (std::int64_t{1} << 25) / (table.rows() * (1 + most_partners(options.sem))), 8, 256);
@@ -159,13 +156,12 @@ TestedGraph refine_along_weights(const sem::Table& table, const std::vector<Edge
     const std::int64_t end = std::min(m, first + block);
     const TestedEdges found =
         test_causes(table, table.rows(), std::span(all.begin() + first, all.begin() + end),
-             std::vector(causes.begin() + first, causes.begin() + end), known, options, run,
-             journal, [&](std::size_t open) {
-               run.report({"dag.refine", end - static_cast<std::int64_t>(open), m});
-             });
+                    std::vector(causes.begin() + first, causes.begin() + end), known, options, run,
+                    journal, [&](std::size_t open) {
+                      run.report({"dag.refine", end - static_cast<std::int64_t>(open), m});
+                    });
     result.edges.kept.insert(result.edges.kept.end(), found.kept.begin(), found.kept.end());
-    result.edges.tested.insert(result.edges.tested.end(), found.tested.begin(),
-                               found.tested.end());
+    result.edges.tested.insert(result.edges.tested.end(), found.tested.begin(), found.tested.end());
     result.edges.strength.insert(result.edges.strength.end(), found.strength.begin(),
                                  found.strength.end());
   }

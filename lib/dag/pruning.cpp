@@ -45,8 +45,7 @@ Edge kept_edge(const Dag& dag, std::int64_t from, std::int64_t to) {
 void set_pruned_graph(Dag& dag, double tau, std::span<const std::int64_t> visit, Run& run) {
   const std::int64_t m = dag.weights.rows;
   dag.threshold = tau;
-  std::set<std::pair<std::int64_t, std::int64_t>> required;
-  for (const Edge& e : dag.required) required.emplace(e.from, e.to);
+  const Pairs required = pairs_of(dag.required);
   const std::vector<std::int64_t> place = inverse_numbering(m, visit); // among those visited
   std::vector<Edge> edges = edges_of(dag.weights);
   std::erase_if(edges, [&](const Edge& e) {
@@ -93,9 +92,8 @@ Dag prune(const Dag& dag, double tau, Run& run) {
   check_finite(dag.weights, "weights");
   for (std::int64_t i = 0; i < m; ++i)
     if (dag.weights(i, i) != 0)
-      throw Error(Status::invalid_argument,
-                  message("weights has the loop ", i, " -> ", i,
-                          " (counted from 0); its diagonal must be 0"));
+      throw Error(Status::invalid_argument, message("weights has the loop ", i, " -> ", i,
+                                                    " (counted from 0); its diagonal must be 0"));
   for (const double s : dag.sign.values)
     if (s != -1 && s != 0 && s != 1)
       throw Error(Status::invalid_argument,

@@ -7,10 +7,12 @@ module;
 #include <limits>
 #include <map>
 #include <new>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
+#include <utility>
 #include <variant>
 #include <vector>
 module cape.dag;
@@ -46,8 +48,7 @@ std::map<std::int64_t, std::vector<std::int64_t>> rows_by_batch(const Design& de
   return of;
 }
 
-std::vector<std::int64_t> counted_rows(const MatrixView& x, const Design& design,
-                                       Missing missing) {
+std::vector<std::int64_t> counted_rows(const MatrixView& x, const Design& design, Missing missing) {
   const double largest = design.weight.empty() ? 1 : std::ranges::max(design.weight);
   std::vector<std::int64_t> rows;
   for (std::int64_t i = 0; i < x.rows; ++i) {

@@ -46,8 +46,7 @@ ThresholdSuggestion suggest_threshold(const sem::Table& table, const std::vector
                   run, journal, [&, round = std::int64_t{0}](std::size_t) mutable {
                     run.report({"dag.threshold", round++});
                   });
-  std::set<std::pair<std::int64_t, std::int64_t>> kept;
-  for (const Edge& e : found.kept) kept.emplace(e.from, e.to);
+  const Pairs kept = pairs_of(found.kept);
   ThresholdSuggestion best{into.front().weight, std::ssize(effects), std::ssize(kept),
                            std::ssize(kept)};
   std::int64_t differing = best.differing;
