@@ -297,7 +297,7 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_rotate
-arma::mat core_rotate(const arma::mat& v, const arma::mat& angles, bool inverse);
+Rcpp::NumericMatrix core_rotate(const arma::mat& v, const arma::mat& angles, bool inverse);
 RcppExport SEXP _capeOmics_core_rotate(SEXP vSEXP, SEXP anglesSEXP, SEXP inverseSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
@@ -320,7 +320,7 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_simulate_data
-arma::mat core_simulate_data(int n_cells, int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, const Rcpp::CharacterVector& settings);
+Rcpp::NumericMatrix core_simulate_data(int n_cells, int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight, const Rcpp::CharacterVector& settings);
 RcppExport SEXP _capeOmics_core_simulate_data(SEXP n_cellsSEXP, SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP, SEXP settingsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
@@ -335,7 +335,7 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_simulate_counts
-arma::mat core_simulate_counts(const arma::mat& x, double mean, double dispersion, const Rcpp::CharacterVector& settings);
+Rcpp::NumericMatrix core_simulate_counts(const arma::mat& x, double mean, double dispersion, const Rcpp::CharacterVector& settings);
 RcppExport SEXP _capeOmics_core_simulate_counts(SEXP xSEXP, SEXP meanSEXP, SEXP dispersionSEXP, SEXP settingsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
@@ -431,7 +431,7 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_distances
-arma::mat core_distances(const arma::mat& hyperboloid);
+Rcpp::NumericMatrix core_distances(const arma::mat& hyperboloid);
 RcppExport SEXP _capeOmics_core_distances(SEXP hyperboloidSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
@@ -456,7 +456,7 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_path_strengths
-arma::mat core_path_strengths(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight);
+Rcpp::NumericMatrix core_path_strengths(int n, const Rcpp::IntegerVector& from, const Rcpp::IntegerVector& to, const Rcpp::NumericVector& weight);
 RcppExport SEXP _capeOmics_core_path_strengths(SEXP nSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP weightSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;

@@ -42,7 +42,7 @@ core_attend(const Rcpp::NumericVector &q, const Rcpp::NumericVector &k,
   }
   const uint8_t *key_mask = mask.isNull() ? nullptr : keep.data();
   if (v.isNotNull()) {
-    Rcpp::NumericVector out(q.size());
+    Rcpp::NumericVector out = allocate<REALSXP>(q.size());
     if (features > 0)
       check(cape_linear_attention(out.begin(), &s, features, 0, q.begin(),
                                   k.begin(), REAL(v.get()), or_null(q_angles),
@@ -53,8 +53,7 @@ core_attend(const Rcpp::NumericVector &q, const Rcpp::NumericVector &k,
                            key_mask, options.get()));
     return out;
   }
-  Rcpp::NumericVector out(
-      static_cast<R_xlen_t>(s.batch * s.heads * s.q_length * s.k_length));
+  Rcpp::NumericVector out = allocate<REALSXP>(s.batch * s.heads * s.q_length * s.k_length);
   check(cape_attention_scores(out.begin(), &s, q.begin(), k.begin(),
                               or_null(q_angles), or_null(k_angles), key_mask,
                               options.get()));

@@ -105,7 +105,7 @@ Rcpp::NumericMatrix core_scan(int n_features, const Rcpp::Nullable<Rcpp::Integer
     }
     check(cape_scan_end_group(scan.get()));
   }
-  Rcpp::NumericMatrix out(features.size(), 8);
+  Rcpp::NumericMatrix out = allocate_matrix(features.size(), 8);
   check(cape_scan_summary(out.begin(), features.size(), 8, scan.get()));
   return out;
 }
@@ -113,7 +113,7 @@ Rcpp::NumericMatrix core_scan(int n_features, const Rcpp::Nullable<Rcpp::Integer
 // Library size and detected features of n cells.
 // [[Rcpp::export(rng = false)]]
 Rcpp::NumericMatrix core_cell_sums(int n, const Rcpp::List &blocks, const Rcpp::Function &read) {
-  Rcpp::NumericMatrix out(n, 2);
+  Rcpp::NumericMatrix out = allocate_matrix(n, 2);
   R_xlen_t at = 0;
   for (R_xlen_t b = 0; b < blocks.size(); ++b) {
     const Block block(read(Rcpp::IntegerVector(blocks[b])));
@@ -133,7 +133,7 @@ Rcpp::NumericMatrix core_cell_sums(int n, const Rcpp::List &blocks, const Rcpp::
 Rcpp::NumericVector core_cell_factors(const Rcpp::NumericVector &sizes,
                                       const Rcpp::Nullable<Rcpp::NumericVector> &own,
                                       double target) {
-  Rcpp::NumericVector out(sizes.size());
+  Rcpp::NumericVector out = allocate<REALSXP>(sizes.size());
   const Rcpp::NumericVector given =
       own.isNull() ? Rcpp::NumericVector() : Rcpp::NumericVector(own.get());
   check(cape_cell_factors(out.begin(), out.size(), sizes.begin(),
@@ -151,7 +151,7 @@ Rcpp::NumericMatrix core_transform(int n_features, int n_cells,
   const Features features(n_features, rows);
   Factors factor(factors);
   const int n = features.size();
-  Rcpp::NumericMatrix out = Rcpp::no_init(n, n_cells);
+  Rcpp::NumericMatrix out = allocate_matrix(n, n_cells);
   double *to = out.begin();
   for (R_xlen_t b = 0; b < blocks.size(); ++b) {
     const Rcpp::IntegerVector cells(blocks[b]);
@@ -175,7 +175,7 @@ Rcpp::NumericVector core_transform_stored(const Rcpp::S4 &assay, const Rcpp::Num
                                           int logarithm) {
   const SparseColumns columns(assay);
   const cape_sparse_view cells = by_cell(columns);
-  Rcpp::NumericVector out = Rcpp::no_init(static_cast<int>(cells.offsets[cells.n_rows]));
+  Rcpp::NumericVector out = allocate<REALSXP>(cells.offsets[cells.n_rows]);
   check(cape_transform_stored(out.begin(), out.size(), &cells, factors.begin(), logarithm));
   return out;
 }

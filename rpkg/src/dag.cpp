@@ -20,9 +20,9 @@ Rcpp::S4 sparse(Lend lend, const cape_dag *dag) {
   Rcpp::S4 out("dgCMatrix");
   out.slot("Dim") = Rcpp::IntegerVector::create(static_cast<int>(view.n_rows),
                                                 static_cast<int>(view.n_cols));
-  out.slot("p") = Rcpp::IntegerVector(view.offsets, view.offsets + view.n_cols + 1);
-  out.slot("i") = Rcpp::IntegerVector(view.indices, view.indices + stored);
-  out.slot("x") = Rcpp::NumericVector(view.values, view.values + stored);
+  out.slot("p") = copied<INTSXP>(view.offsets, view.n_cols + 1);
+  out.slot("i") = copied<INTSXP>(view.indices, stored);
+  out.slot("x") = copied<REALSXP>(view.values, stored);
   return out;
 }
 
@@ -45,7 +45,7 @@ Rcpp::List graph_to_list(const cape_dag *dag, const cape_dag_info &info) {
   const std::size_t n_edges = static_cast<std::size_t>(info.n_edges);
 
   std::vector<int64_t> from(n_edges), to(n_edges);
-  Rcpp::NumericVector weight(n_edges);
+  Rcpp::NumericVector weight = allocate<REALSXP>(info.n_edges);
   check(cape_dag_edges(from.data(), to.data(), weight.begin(), info.n_edges, dag));
 
   std::vector<int64_t> order(info.acyclic ? static_cast<std::size_t>(n) : 0);
@@ -89,17 +89,17 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
   out["support"] = sparse(cape_dag_support_view, dag);
   out["bag_share"] =
       info.n_bags > 0 ? sparse(cape_dag_bag_share_view, dag) : Rcpp::S4("dgCMatrix");
-  arma::mat history(info.n_epochs, 7);
-  check(cape_dag_history(history.memptr(), info.n_epochs, 7, dag));
+  Rcpp::NumericMatrix history = allocate_matrix(info.n_epochs, 7);
+  check(cape_dag_history(history.begin(), info.n_epochs, 7, dag));
   out["history"] = history;
-  Rcpp::NumericVector center(n), scale(n);
+  Rcpp::NumericVector center = allocate<REALSXP>(n), scale = allocate<REALSXP>(n);
   check(cape_dag_scaling(center.begin(), scale.begin(), n, dag));
   out["center"] = center;
   out["scale"] = scale;
   std::vector<int64_t> constant(static_cast<std::size_t>(info.n_constant));
   check(cape_dag_constant(constant.data(), info.n_constant, dag));
   out["constant"] = one_based(constant);
-  Rcpp::CharacterVector warnings(info.n_warnings);
+  Rcpp::CharacterVector warnings = allocate<STRSXP>(info.n_warnings);
   for (int64_t i = 0; i < info.n_warnings; ++i) {
     const char *text = nullptr;
     check(cape_dag_warning(&text, dag, i));

@@ -9,13 +9,15 @@ Rcpp::List capeomics::embedding_to_list(const cape_embedding *embedding) {
   info.struct_size = sizeof info;
   check(cape_embedding_describe(&info, embedding));
   const int64_t n = info.n_nodes, d = info.n_dims;
-  arma::mat hyperboloid(n, d + 1), poincare(n, d), history(info.n_epochs, 5);
-  check(cape_embedding_hyperboloid(hyperboloid.memptr(), n, d + 1, embedding));
-  check(cape_embedding_poincare(poincare.memptr(), n, d, embedding));
-  check(cape_embedding_history(history.memptr(), info.n_epochs, 5, embedding));
-  Rcpp::NumericVector generality(n), radius(n), pagerank(n);
+  Rcpp::NumericMatrix hyperboloid = allocate_matrix(n, d + 1), poincare = allocate_matrix(n, d),
+                      history = allocate_matrix(info.n_epochs, 5);
+  check(cape_embedding_hyperboloid(hyperboloid.begin(), n, d + 1, embedding));
+  check(cape_embedding_poincare(poincare.begin(), n, d, embedding));
+  check(cape_embedding_history(history.begin(), info.n_epochs, 5, embedding));
+  Rcpp::NumericVector generality = allocate<REALSXP>(n), radius = allocate<REALSXP>(n),
+                      pagerank = allocate<REALSXP>(n);
   check(cape_embedding_nodes(generality.begin(), radius.begin(), pagerank.begin(), n, embedding));
-  Rcpp::CharacterVector warnings(info.n_warnings);
+  Rcpp::CharacterVector warnings = allocate<STRSXP>(info.n_warnings);
   for (int64_t i = 0; i < info.n_warnings; ++i) {
     const char *text = nullptr;
     check(cape_embedding_warning(&text, embedding, i));

@@ -24,8 +24,8 @@ Rcpp::List core_fit(const arma::mat &assay, const Rcpp::List &known,
   cape_embedding_info info{};
   info.struct_size = sizeof info;
   check(cape_embedding_describe(&info, embedding));
-  arma::mat angles(info.n_nodes, info.n_dims);
-  check(cape_result_angles(angles.memptr(), info.n_nodes, info.n_dims, result.get()));
+  Rcpp::NumericMatrix angles = allocate_matrix(info.n_nodes, info.n_dims);
+  check(cape_result_angles(angles.begin(), info.n_nodes, info.n_dims, result.get()));
   return Rcpp::List::create(_["dag"] = dag_to_list(dag),
                             _["embedding"] = embedding_to_list(embedding), _["angles"] = angles);
 }

@@ -120,7 +120,7 @@ void Checkpoint::check_or_keep(cape_status status) {
   if (get() != nullptr && status != CAPE_OK &&
       cape_checkpoint_size(&bytes, &epochs, checkpoint_.get()) == CAPE_OK &&
       epochs > 0) {
-    Rcpp::RawVector state(bytes);
+    Rcpp::RawVector state = allocate<RAWSXP>(bytes);
     if (cape_checkpoint_save(state.begin(), bytes, checkpoint_.get()) == CAPE_OK) {
       store_["state"] = state;
       store_["epochs"] = static_cast<double>(epochs);

@@ -3,10 +3,13 @@
 #ifndef CAPEOMICS_GLUE_HPP
 #define CAPEOMICS_GLUE_HPP
 
-#include <chrono>
+// Matrices of features x features have more than 2^32 elements from 65,536 features on.
+#define ARMA_64BIT_WORD 1
 #include <RcppArmadillo.h>
 #include <cape/cape.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -56,6 +59,23 @@ private:
   SEXP progress_;
   Checkpoint *checkpoint_ = nullptr;
 };
+
+// R jumps when it cannot allocate: over our frames, so that their destructors would not run. What is
+// as long as the data (or may be) comes from here, where that jump becomes an exception. The values
+// are not set.
+template <int Type> Rcpp::Vector<Type> allocate(int64_t n) {
+  return Rcpp::Vector<Type>(Rcpp::unwindProtect([n] { return Rf_allocVector(Type, n); }));
+}
+inline Rcpp::NumericMatrix allocate_matrix(int64_t n_rows, int64_t n_cols) {
+  return Rcpp::NumericMatrix(Rcpp::unwindProtect([=] {
+    return Rf_allocMatrix(REALSXP, static_cast<int>(n_rows), static_cast<int>(n_cols));
+  }));
+}
+template <int Type, class T> Rcpp::Vector<Type> copied(const T *values, int64_t n) {
+  Rcpp::Vector<Type> out = allocate<Type>(n);
+  std::copy(values, values + n, out.begin());
+  return out;
+}
 
 // An R matrix as it is.
 inline cape_matrix_view view(const arma::mat &x) {
@@ -124,7 +144,7 @@ Rcpp::List embedding_to_list(const cape_embedding *embedding);
 std::vector<int64_t> zero_based(const Rcpp::IntegerVector &numbers);
 
 inline Rcpp::IntegerVector one_based(const std::vector<int64_t> &numbers) {
-  Rcpp::IntegerVector out(numbers.size());
+  Rcpp::IntegerVector out = allocate<INTSXP>(static_cast<int64_t>(numbers.size()));
   for (std::size_t i = 0; i < numbers.size(); ++i)
     out[i] = static_cast<int>(numbers[i]) + 1;
   return out;

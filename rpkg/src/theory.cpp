@@ -9,7 +9,8 @@ Rcpp::List core_scores(const arma::mat &q, const arma::mat &k, const arma::mat &
                        const arma::mat &phi_n, const arma::mat &sd_m, const arma::mat &sd_n) {
   const cape_matrix_view a = view(q), b = view(k), m = view(phi_m), n = view(phi_n),
                          s = view(sd_m), t = view(sd_n);
-  Rcpp::NumericVector score(q.n_rows), lower(q.n_rows), upper(q.n_rows), expected(q.n_rows);
+  Rcpp::NumericVector score = allocate<REALSXP>(a.n_rows), lower = allocate<REALSXP>(a.n_rows),
+                      upper = allocate<REALSXP>(a.n_rows), expected = allocate<REALSXP>(a.n_rows);
   check(cape_rotary_scores(score.begin(), upper.begin(), lower.begin(), a.n_rows, &a, &b, &m, &n));
   check(cape_expected_scores(expected.begin(), a.n_rows, &a, &b, &m, &n, &s, &t));
   return Rcpp::List::create(Rcpp::_["score"] = score, Rcpp::_["lower"] = lower,
@@ -24,7 +25,8 @@ Rcpp::List core_envelope(const arma::mat &q, const arma::mat &k,
   const R_xlen_t n = distance.size();
   double amplitude = 0, offset = 0;
   check(cape_score_envelopes(&amplitude, &offset, 1, &a, &b));
-  Rcpp::NumericVector upper(n), by_distance(n), by_generality(n), limit(n);
+  Rcpp::NumericVector upper = allocate<REALSXP>(n), by_distance = allocate<REALSXP>(n),
+                      by_generality = allocate<REALSXP>(n), limit = allocate<REALSXP>(n);
   check(cape_envelope_at(upper.begin(), by_distance.begin(), by_generality.begin(), limit.begin(),
                          n, amplitude, offset, a.n_cols / 2, distance.begin(), norm_m.begin(),
                          norm_n.begin(), scale));
@@ -35,7 +37,7 @@ Rcpp::List core_envelope(const arma::mat &q, const arma::mat &k,
 // [[Rcpp::export(rng = false)]]
 Rcpp::NumericVector core_accuracy(const Rcpp::NumericVector &sd_m,
                                   const Rcpp::NumericVector &sd_n) {
-  Rcpp::NumericVector out(sd_m.size());
+  Rcpp::NumericVector out = allocate<REALSXP>(sd_m.size());
   for (R_xlen_t i = 0; i < out.size(); ++i)
     check(cape_approximation_accuracy(&out[i], sd_m[i], sd_n[i]));
   return out;
@@ -57,7 +59,7 @@ Rcpp::NumericVector core_average_bias(int repeats, const arma::mat &q, const arm
                                       const Rcpp::CharacterVector &settings) {
   const Options options(settings, R_NilValue);
   const cape_matrix_view a = view(q), b = view(k);
-  Rcpp::NumericVector out(repeats);
+  Rcpp::NumericVector out = allocate<REALSXP>(repeats);
   check(cape_average_bias(out.begin(), repeats, &a, &b, phi_m.begin(), phi_n.begin(),
                           phi_m.size(), sd, n, options.get()));
   return out;
@@ -73,10 +75,10 @@ double core_hoeffding(const arma::mat &q, const arma::mat &k, double epsilon, do
 }
 
 // [[Rcpp::export(rng = false)]]
-arma::mat core_distances(const arma::mat &hyperboloid) {
+Rcpp::NumericMatrix core_distances(const arma::mat &hyperboloid) {
   const cape_matrix_view p = view(hyperboloid);
-  arma::mat out(hyperboloid.n_rows, hyperboloid.n_rows);
-  check(cape_lorentz_distances_with(out.memptr(), p.n_rows, p.n_rows, &p, &p, Options().get()));
+  Rcpp::NumericMatrix out = allocate_matrix(p.n_rows, p.n_rows);
+  check(cape_lorentz_distances_with(out.begin(), p.n_rows, p.n_rows, &p, &p, Options().get()));
   return out;
 }
 
@@ -97,11 +99,12 @@ Rcpp::List core_compare_embedding(int n, const Rcpp::IntegerVector &from,
 }
 
 // [[Rcpp::export(rng = false)]]
-arma::mat core_path_strengths(int n, const Rcpp::IntegerVector &from, const Rcpp::IntegerVector &to,
-                              const Rcpp::NumericVector &weight) {
+Rcpp::NumericMatrix core_path_strengths(int n, const Rcpp::IntegerVector &from,
+                                        const Rcpp::IntegerVector &to,
+                                        const Rcpp::NumericVector &weight) {
   Dag dag;
   make_graph(dag, n, from, to, weight);
-  arma::mat out(n, n);
-  check(cape_path_strengths_with(out.memptr(), n, n, dag.get(), Options().get()));
+  Rcpp::NumericMatrix out = allocate_matrix(n, n);
+  check(cape_path_strengths_with(out.begin(), n, n, dag.get(), Options().get()));
   return out;
 }

@@ -230,6 +230,23 @@ test_that("what cannot be written leaves the old state, and the message says so"
     expect_identical(capeOmics:::with_checkpoint(NULL, Inf, is.null), TRUE)
 })
 
+test_that("what R cannot allocate is an error that leaves nothing behind", {
+    skip_if_not(file.exists("/proc/self/statm"))
+    # 30,000 x 30,000 numbers are 7.2 GB; the graph, which the core holds meanwhile, has some 20 MB. With
+    # every call leaving it behind, twenty of them would be 400 MB.
+    out <- run_child(c(
+        "mem.maxVSize(2000)",
+        "n <- 30000L; from <- rep(seq_len(n - 30L), each = 30L); to <- from + 1:30",
+        "weight <- rep(0.5, length(from))",
+        "call <- function() tryCatch(capeOmics:::core_path_strengths(n, from, to, weight),",
+        "  error = function(e) conditionMessage(e))",
+        "held <- function() scan('/proc/self/statm', quiet = TRUE)[2] * 4096 / 1e6",
+        "said <- call(); invisible(gc()); before <- held()",
+        "for (i in 1:20) call(); invisible(gc())",
+        "cat(grepl('memory|allocate', said), held() - before < 150)"), stderr = FALSE)
+    expect_identical(out[length(out)], "TRUE TRUE")
+})
+
 test_that("a checkpoint that cannot serve is named", {
     x <- chain_data(50L)
     file <- tempfile()
