@@ -47,7 +47,7 @@ NULL
 #' @export
 cape_result <- function(x, name = "CAPE") {
     if (is(x, "CapeFit")) {
-        return(x)
+        return(updateObject(x))
     }
     if (!is(x, "SummarizedExperiment")) {
         cape_error("'x' is ", one_line(x), "; it must be a CapeFit or the result of cape_fit()")
@@ -67,7 +67,7 @@ cape_result <- function(x, name = "CAPE") {
         cape_error("'x' was bound together from objects with different results ", quoted(name),
             "; ask the objects themselves")
     }
-    fit_at(fit, stored_rows(x, fit, name))
+    fit_at(updateObject(fit), stored_rows(x, fit, name))
 }
 
 # The row of every feature of the fit that x still has, in the order of x, by name of the feature. Rows that
@@ -130,7 +130,9 @@ embedding_at <- function(embedding, at) {
 
 #' @rdname accessors
 #' @export
-cape_dag <- function(x, name = "CAPE") if (is(x, "CapeDag")) x else cape_result(x, name)@dag
+cape_dag <- function(x, name = "CAPE") {
+    if (is(x, "CapeDag")) updateObject(x) else cape_result(x, name)@dag
+}
 
 #' @rdname accessors
 #' @export

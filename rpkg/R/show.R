@@ -102,6 +102,7 @@ radius_text <- function(embedding) {
 #' @rdname CapeDag-class
 #' @export
 setMethod("show", "CapeDag", function(object) {
+    object <- updateObject(object)
     cat("CapeDag, A[m, n] = m -> n\n")
     writeLines(c(dag_lines(object), edge_lines(object, 5L)))
 })
@@ -141,6 +142,7 @@ fit_lines <- function(fit, n) {
 #' @rdname CapeFit-class
 #' @export
 setMethod("show", "CapeFit", function(object) {
+    object <- updateObject(object)
     cat("CapeFit, A[m, n] = m -> n\n")
     writeLines(fit_lines(object, 5L))
 })
@@ -162,6 +164,7 @@ NULL
 #' @importMethodsFrom S4Vectors summary
 #' @export
 setMethod("summary", "CapeDag", function(object, n = 10L, ...) {
+    object <- updateObject(object)
     writeLines(c(dag_lines(object), edge_lines(object, n)))
     invisible(feature_table(object))
 })
@@ -169,6 +172,7 @@ setMethod("summary", "CapeDag", function(object, n = 10L, ...) {
 #' @rdname summaries
 #' @export
 setMethod("summary", "CapeFit", function(object, n = 10L, ...) {
+    object <- updateObject(object)
     writeLines(fit_lines(object, n))
     table <- feature_table(object@dag)
     table$generality <- object@embedding@generality
