@@ -70,6 +70,11 @@ public:
     return {values_.data(), rows_, cols_, rows_, Layout::col_major};
   }
   operator BasicMatrixView<T>() const noexcept { return view(); }
+  /// The first columns alone, which stay where they are.
+  void keep_columns(std::int64_t count) {
+    cols_ = count;
+    values_.resize(static_cast<std::size_t>(rows_ * count));
+  }
   bool operator==(const BasicMatrix&) const = default;
 
 private:

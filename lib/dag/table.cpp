@@ -50,6 +50,7 @@ struct Table::Moments : Range {
 
 Table::Table(const RowSource& source, const Matrix& weight, bool standardize, bool keep, Run& run)
     : source_(source), weight_(weight), standardize_(standardize) {
+  if (keep) values_ = whole(run);
   find_moments(run);
   std::vector<std::int64_t> varying;
   for (std::int64_t j = 0; j < source.columns; ++j)
@@ -59,16 +60,22 @@ Table::Table(const RowSource& source, const Matrix& weight, bool standardize, bo
                 message("x needs at least 2 features with variance and 10 observations; got ",
                         varying.size(), " and ", source.rows));
   columns_ = varying;
+  if (keep) prepare_values(run);
   sort_by_content(run);
-  if (!keep) return;
-  Matrix all(source.rows, features(), run);
-  for_blocks(source.rows, source.columns, [&](const std::vector<std::int64_t>& rows) {
-    const Matrix block = prepared<double>(rows, run);
-    run.parallel_for(features(), [&](std::int64_t c) {
-      std::copy_n(block.column(c), block.rows(), all.column(c) + rows.front());
+  if (keep) arrange_values(run);
+}
+
+// Tables in memory are read once, which transposes those that come by rows; what follows works in
+// this copy.
+Matrix Table::whole(Run& run) const {
+  Matrix all(source_.rows, source_.columns, run);
+  for_blocks(source_.rows, source_.columns, [&](const std::vector<std::int64_t>& rows) {
+    const Matrix block = raw(rows);
+    run.parallel_for(source_.columns, [&](std::int64_t j) {
+      std::copy_n(block.column(j), block.rows(), all.column(j) + rows.front());
     });
   });
-  values_ = std::move(all);
+  return all;
 }
 
 // Four passes: the range, the mean, the rounding of the first sum, the squares.
@@ -77,11 +84,11 @@ void Table::find_moments(Run& run) {
   std::vector<Moments> moments(static_cast<std::size_t>(m));
   const auto pass = [&](auto look) {
     for_blocks(source_.rows, m, [&](const std::vector<std::int64_t>& rows) {
-      const Matrix block = raw(rows);
+      const Matrix block = values_.empty() ? raw(rows) : Matrix();
       run.parallel_for(m, [&](std::int64_t j) {
-        const double* x = block.column(j);
+        const double* x = values_.empty() ? block.column(j) : values_.column(j) + rows.front();
         const double* weight = weight_.empty() ? nullptr : weight_.column(j) + rows.front();
-        for (std::int64_t i = 0; i < block.rows(); ++i)
+        for (std::size_t i = 0; i < rows.size(); ++i)
           if (!std::isnan(x[i]))
             look(moments[static_cast<std::size_t>(j)], x[i], weight ? weight[i] : 1);
       });
@@ -97,8 +104,7 @@ void Table::find_moments(Run& run) {
     if (const Moments& m_j = moments[static_cast<std::size_t>(j)];
         m_j.count > 0 && m_j.size() > largest)
       throw Error(Status::invalid_argument,
-                  message("x has values beyond ", largest, " in column ", j,
-                          " (counted from 0)"));
+                  message("x has values beyond ", largest, " in column ", j, " (counted from 0)"));
   for (Moments& m_j : moments) {
     m_j.exogenous = m_j.total == 0 && !m_j.constant();
     if (m_j.exogenous) m_j.total = static_cast<double>(m_j.count);
@@ -126,13 +132,25 @@ void Table::find_moments(Run& run) {
   }
 }
 
+void Table::prepare_values(Run& run) {
+  for_blocks(source_.rows, source_.columns, [&](const std::vector<std::int64_t>& rows) {
+    run.parallel_for(features(), [&](std::int64_t c) {
+      const std::int64_t j = columns_[static_cast<std::size_t>(c)];
+      double* x = values_.column(j) + rows.front();
+      for (std::size_t i = 0; i < rows.size(); ++i) x[i] = prepared_value(x[i], j);
+    });
+  });
+}
+
 void Table::sort_by_content(Run& run) {
   std::vector<ValueHash> content(columns_.size());
   for_blocks(source_.rows, source_.columns, [&](const std::vector<std::int64_t>& rows) {
-    const Matrix block = prepared<double>(rows, run);
+    const Matrix block = values_.empty() ? prepared<double>(rows, run) : Matrix();
     run.parallel_for(features(), [&](std::int64_t c) {
-      content[static_cast<std::size_t>(c)].add(
-          {block.column(c), static_cast<std::size_t>(block.rows())});
+      const auto at = static_cast<std::size_t>(c);
+      const double* x =
+          values_.empty() ? block.column(c) : values_.column(columns_[at]) + rows.front();
+      content[at].add({x, rows.size()});
     });
   });
   std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
@@ -147,6 +165,27 @@ void Table::sort_by_content(Run& run) {
   content_ = hash(text);
 }
 
+// From the source's columns to those in order of content, in place: column c gets what was column
+// from[c], which is where swaps with earlier ones have put it.
+void Table::arrange_values(Run& run) {
+  std::vector<std::int64_t> from = columns_;
+  from.insert(from.end(), constant_.begin(), constant_.end());
+  for (std::int64_t c = 0; c < std::ssize(from); ++c) {
+    run.poll();
+    std::int64_t at = from[static_cast<std::size_t>(c)];
+    while (at < c) at = from[static_cast<std::size_t>(at)];
+    if (at != c)
+      std::swap_ranges(values_.column(c), values_.column(c) + values_.rows(), values_.column(at));
+  }
+  values_.keep_columns(features());
+}
+
+double Table::prepared_value(double x, std::int64_t column) const {
+  const auto j = static_cast<std::size_t>(column);
+  const double v = std::isnan(x) ? 0 : (x - center_[j]) / scale_[j];
+  return standardize_ ? to_grid(v) : v;
+}
+
 Matrix Table::raw(std::span<const std::int64_t> rows) const {
   Matrix block(std::ssize(rows), source_.columns);
   source_.read(rows, block.data());
@@ -159,12 +198,8 @@ BasicMatrix<T> Table::prepared(std::span<const std::int64_t> rows, Run& run) con
   BasicMatrix<T> out(std::ssize(rows), features());
   run.parallel_for(features(), [&](std::int64_t c) {
     const std::int64_t j = columns_[static_cast<std::size_t>(c)];
-    const double center = center_[static_cast<std::size_t>(j)],
-                 scale = scale_[static_cast<std::size_t>(j)];
-    for (std::int64_t i = 0; i < out.rows(); ++i) {
-      const double x = block(i, j), v = std::isnan(x) ? 0 : (x - center) / scale;
-      out(i, c) = static_cast<T>(standardize_ ? to_grid(v) : v);
-    }
+    for (std::int64_t i = 0; i < out.rows(); ++i)
+      out(i, c) = static_cast<T>(prepared_value(block(i, j), j));
   });
   return out;
 }

@@ -56,13 +56,17 @@ public:
 private:
   struct Moments;
   void find_moments(Run& run);
+  void prepare_values(Run& run);
   void sort_by_content(Run& run);
+  void arrange_values(Run& run);
+  double prepared_value(double x, std::int64_t column) const;
+  Matrix whole(Run& run) const;
   Matrix raw(std::span<const std::int64_t> rows) const;
   template <class T>
   BasicMatrix<T> prepared(std::span<const std::int64_t> rows, Run& run) const;
   template <class T>
   BasicMatrix<T> gather(const Matrix& from, std::span<const std::int64_t> rows,
-                std::span<const std::int64_t> columns, Run& run) const;
+                        std::span<const std::int64_t> columns, Run& run) const;
 
   const RowSource& source_;
   const Matrix& weight_;
@@ -71,7 +75,7 @@ private:
   std::vector<double> deviation_; ///< standard deviations, of the source's columns as read
   std::vector<std::int64_t> constant_, exogenous_, columns_;
   std::uint64_t content_ = 0;
-  Matrix values_;
+  Matrix values_; ///< empty unless in memory
   Mask missing_;
 };
 
