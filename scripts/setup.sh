@@ -43,7 +43,7 @@ demo_packages=(
   libarmadillo-dev libopenblas-serial-dev gfortran libtbb-dev libhwy-dev librandom123-dev nlohmann-json3-dev
   # the R package
   g++ make r-base-dev r-bioc-singlecellexperiment r-bioc-delayedarray r-bioc-biocparallel
-  r-cran-rcpparmadillo r-cran-matrix r-cran-igraph r-cran-ggplot2 r-cran-cli
+  r-cran-rcpparmadillo r-cran-matrix r-cran-igraph r-cran-ggplot2 r-cran-cli r-cran-parallelly
   r-cran-seuratobject
 )
 packages=(

@@ -45,10 +45,6 @@ core_blas_rate <- function(n) {
     .Call(`_capeOmics_core_blas_rate`, n)
 }
 
-core_cpus <- function() {
-    .Call(`_capeOmics_core_cpus`)
-}
-
 core_registry <- function() {
     .Call(`_capeOmics_core_registry`)
 }

@@ -17,10 +17,26 @@
 #' dag <- cape_learn_dag(x, DagParam(sem = "linear"), seed = 3)
 #' dag
 #' cape_edges(dag)
+#' @name cape_learn_dag
+#' @aliases cape_learn_dag,ANY-method cape_learn_dag,SingleCellExperiment-method
+NULL
+
+#' @rdname cape_learn_dag
 #' @export
-cape_learn_dag <- function(x, param = DagParam(), seed = NULL, ...) {
+setGeneric("cape_learn_dag", function(x, ...) standardGeneric("cape_learn_dag"))
+
+#' @rdname cape_learn_dag
+#' @export
+setMethod("cape_learn_dag", "ANY", function(x, param = DagParam(), seed = NULL, ...) {
     learn_dag(x, param, seed, ...)
-}
+})
+
+#' @rdname cape_learn_dag
+#' @export
+setMethod("cape_learn_dag", "SingleCellExperiment", function(x, ..., altexp = NULL) {
+    x <- experiment_of(x, altexp)
+    callNextMethod(x, ...)
+})
 
 learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.threads = 1L,
                       verbose = interactive(), knowledge = NULL, batch = NULL, perturbation = NULL,

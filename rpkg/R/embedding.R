@@ -17,10 +17,28 @@
 #' chain[cbind(1:3, 2:4)] <- 0.8
 #' embedding <- cape_embed_dag(chain, HyperbolicParam(dims = 8L), seed = 1)
 #' cape_generality(embedding)
+#' @name cape_embed_dag
+#' @aliases cape_embed_dag,ANY-method cape_embed_dag,SingleCellExperiment-method
+NULL
+
+#' @rdname cape_embed_dag
 #' @export
-cape_embed_dag <- function(dag, param = HyperbolicParam(), seed = NULL, ...) {
+setGeneric("cape_embed_dag", function(dag, ...) standardGeneric("cape_embed_dag"))
+
+#' @rdname cape_embed_dag
+#' @export
+setMethod("cape_embed_dag", "ANY", function(dag, param = HyperbolicParam(), seed = NULL, ...) {
     embed_dag(dag, param, seed, ...)
-}
+})
+
+#' @rdname cape_embed_dag
+#' @export
+setMethod("cape_embed_dag", "SingleCellExperiment", function(dag, ..., altexp = NULL) {
+    if (!is.null(altexp)) {
+        dag <- alternative(dag, altexp)
+    }
+    callNextMethod(dag, ...)
+})
 
 embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(), checkpoint = NULL,
                       checkpoint.every = 3) {

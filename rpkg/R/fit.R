@@ -24,6 +24,10 @@
 #' without them. In the SingleCellExperiment they stay in their places, and `cape_result(x)@input$empty` names them.
 #'
 #' @param x see section Input.
+#' @param ... of the generics: the arguments of the methods.
+#' @param altexp name or number of an alternative experiment of `x`, such as the proteins beside the genes, that is
+#'   fitted in place of `x`. Columns of `colData(x)` may be named for it; its size factors are its own. `cape_fit()`
+#'   stores the result in it: `cape_result(altExp(x, altexp))`.
 #' @param assay.type name or number of the assay. `NULL`: `"logcounts"` if there is one, else `"exprs"`
 #'   (as of CATALYST), else `"counts"`.
 #' @param subset.row names, numbers or flags of the features to use.
@@ -69,8 +73,22 @@
 #' sce <- cape_fit(x, dag = DagParam(sem = "linear"), embed = HyperbolicParam(dims = 8L), seed = 3)
 #' cape_result(sce)
 #' SummarizedExperiment::rowData(sce)$CAPE
+#' @name cape_fit
+#' @aliases cape_fit,ANY-method cape_fit,SummarizedExperiment-method cape_fit,SingleCellExperiment-method
+#'   cape_calculate,ANY-method cape_calculate,SingleCellExperiment-method
+NULL
+
+#' @rdname cape_fit
 #' @export
-cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
+setGeneric("cape_fit", function(x, ...) standardGeneric("cape_fit"))
+
+#' @rdname cape_fit
+#' @export
+setGeneric("cape_calculate", function(x, ...) standardGeneric("cape_calculate"))
+
+#' @rdname cape_fit
+#' @export
+setMethod("cape_fit", "ANY", function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                      embed = HyperbolicParam(), rotary = RotaryParam(), name = "CAPE", seed = NULL,
                      num.threads = 1L, verbose = interactive(), knowledge = NULL, batch = NULL,
                      perturbation = NULL, cell.weights = NULL, checkpoint = NULL,
@@ -84,11 +102,64 @@ cape_fit <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
         knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights,
         checkpoint = checkpoint, checkpoint.every = checkpoint.every)
     store_fit(experiment, fit, name)
+})
+
+#' @rdname cape_fit
+#' @export
+setMethod("cape_fit", "SummarizedExperiment", function(x, ...) {
+    callNextMethod(as(x, "SingleCellExperiment"), ...)
+})
+
+#' @rdname cape_fit
+#' @export
+setMethod("cape_fit", "SingleCellExperiment", function(x, ..., altexp = NULL) {
+    if (is.null(altexp)) {
+        return(callNextMethod(x, ...))
+    }
+    inner <- alternative(x, altexp)
+    joined <- with_columns_of(inner, x)
+    fitted <- cape_fit(joined, ...)
+    SummarizedExperiment::colData(fitted) <- SummarizedExperiment::colData(inner)
+    SingleCellExperiment::altExp(x, altexp) <- fitted
+    x
+})
+
+#' @rdname cape_fit
+#' @export
+setMethod("cape_calculate", "SingleCellExperiment", function(x, ..., altexp = NULL) {
+    x <- experiment_of(x, altexp) # here, or its errors would be those of a dispatch
+    callNextMethod(x, ...)
+})
+
+# The experiment that is fitted: x, or one of its alternatives with what x knows of the cells.
+experiment_of <- function(x, altexp) {
+    if (is.null(altexp)) {
+        return(x)
+    }
+    inner <- alternative(x, altexp)
+    with_columns_of(inner, x)
+}
+
+alternative <- function(x, altexp) {
+    known <- SingleCellExperiment::altExpNames(x)
+    if (length(altexp) != 1L || !(altexp %in% known || altexp %in% seq_along(known))) {
+        cape_error("'altexp' is ", one_line(altexp), "; it must be one of altExpNames(x)",
+            if (length(known) > 0L) paste0(" (", some_of(quoted(known)), ")") else ", which are none")
+    }
+    SingleCellExperiment::altExp(x, altexp)
+}
+
+# (Size factors are those of the experiment itself: they are of its own counts.)
+with_columns_of <- function(inner, x) {
+    all <- SummarizedExperiment::colData(x)
+    own <- SummarizedExperiment::colData(inner)
+    SummarizedExperiment::colData(inner) <- cbind(own, all[setdiff(names(all), c(names(own), "sizeFactor"))])
+    inner
 }
 
 #' @rdname cape_fit
 #' @export
-cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
+setMethod("cape_calculate", "ANY", function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                            embed = HyperbolicParam(), rotary = RotaryParam(), seed = NULL,
                            num.threads = 1L, verbose = interactive(), knowledge = NULL,
                            batch = NULL, perturbation = NULL, cell.weights = NULL,
@@ -124,7 +195,7 @@ cape_calculate <- function(x, assay.type = NULL, subset.row = NULL, dag = DagPar
     dimnames(fit@angles) <- list(features, paste0("angle", seq_len(ncol(fit@angles))))
     repeat_warnings(fit@dag)
     fit
-}
+})
 
 say_start <- function(values, chosen) {
     cost <- core_estimate(ncol(values), nrow(values), chosen)
@@ -148,9 +219,6 @@ repeat_warnings <- function(dag) {
 as_experiment <- function(x, assay.type) {
     if (is(x, "SingleCellExperiment")) {
         return(x)
-    }
-    if (is(x, "SummarizedExperiment")) {
-        return(as(x, "SingleCellExperiment"))
     }
     check_table(x, "'x'")
     if (is_frame(x) || !(is.matrix(x) || is(x, "Matrix") || is(x, "DelayedMatrix"))) {

@@ -39,11 +39,11 @@ seeded_state <- function(seed) {
     }, 0L)
 }
 
-# NULL: as many as this process may use, by its affinity mask, OMP_NUM_THREADS and the cgroup's quota.
+# NULL: as many as this process may use, by its affinity mask, cgroup, batch system and what parallelly knows
+# besides, and by OMP_NUM_THREADS.
 run_threads <- function(num.threads) {
     if (is.null(num.threads)) {
-        limits <- c(core_cpus(), omp_threads(), cgroup_cpus())
-        return(max(1L, min(limits, na.rm = TRUE)))
+        return(max(1L, min(as.integer(parallelly::availableCores()), omp_threads(), na.rm = TRUE)))
     }
     as.integer(check_number(num.threads, "num.threads", 1, 1024, integer = TRUE))
 }
@@ -51,14 +51,6 @@ run_threads <- function(num.threads) {
 omp_threads <- function() {
     n <- suppressWarnings(as.integer(sub(",.*", "", Sys.getenv("OMP_NUM_THREADS"))))
     if (is.na(n) || n < 1L) NA_integer_ else n
-}
-
-cgroup_cpus <- function(file = "/sys/fs/cgroup/cpu.max") {
-    if (!file.exists(file)) {
-        return(NA_integer_)
-    }
-    parts <- suppressWarnings(as.numeric(strsplit(readLines(file, 1L), " ", fixed = TRUE)[[1L]]))
-    if (anyNA(parts) || length(parts) != 2L) NA_integer_ else as.integer(ceiling(parts[1L] / parts[2L]))
 }
 
 run_settings <- function(seed, num.threads) {

@@ -149,15 +149,6 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// core_cpus
-int core_cpus();
-RcppExport SEXP _capeOmics_core_cpus() {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    rcpp_result_gen = Rcpp::wrap(core_cpus());
-    return rcpp_result_gen;
-END_RCPP
-}
 // core_registry
 Rcpp::DataFrame core_registry();
 RcppExport SEXP _capeOmics_core_registry() {
@@ -481,7 +472,6 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_build", (DL_FUNC) &_capeOmics_core_build, 0},
     {"_capeOmics_core_self_test", (DL_FUNC) &_capeOmics_core_self_test, 0},
     {"_capeOmics_core_blas_rate", (DL_FUNC) &_capeOmics_core_blas_rate, 1},
-    {"_capeOmics_core_cpus", (DL_FUNC) &_capeOmics_core_cpus, 0},
     {"_capeOmics_core_registry", (DL_FUNC) &_capeOmics_core_registry, 0},
     {"_capeOmics_core_check_options", (DL_FUNC) &_capeOmics_core_check_options, 1},
     {"_capeOmics_core_compare_graphs", (DL_FUNC) &_capeOmics_core_compare_graphs, 2},

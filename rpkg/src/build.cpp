@@ -1,11 +1,6 @@
 // The library: its versions, its build, and the registry of options.
 #include "glue.hpp"
 
-#include <thread>
-#ifdef __linux__
-#include <sched.h>
-#endif
-
 using namespace capeomics;
 
 // [[Rcpp::export(rng = false)]]
@@ -27,17 +22,6 @@ double core_blas_rate(double n) {
   double rate = 0;
   check(cape_blas_rate(&rate, static_cast<std::int64_t>(n)));
   return rate;
-}
-
-// The CPUs that this process may use (on Linux by its affinity mask).
-// [[Rcpp::export(rng = false)]]
-int core_cpus() {
-#ifdef __linux__
-  cpu_set_t mine;
-  if (sched_getaffinity(0, sizeof mine, &mine) == 0)
-    return CPU_COUNT(&mine);
-#endif
-  return static_cast<int>(std::thread::hardware_concurrency());
 }
 
 // [[Rcpp::export(rng = false)]]

@@ -238,3 +238,42 @@ test_that("pbmc_small runs from counts to finite positions", {
     expect_identical(unname(is.finite(cape_generality(sce))), linked)
     expect_identical(names(cape_generality(sce)), rownames(counts)[1:40])
 })
+
+test_that("an alternative experiment is fitted in its place, with what is known of its cells", {
+    proteins <- chain_data(100L)
+    genes <- matrix(seq_len(500), 5L, 100L, dimnames = list(paste0("g", 1:5), paste0("cell", 1:100)))
+    colnames(proteins) <- colnames(genes)
+    donor <- rep(c("a", "b"), 50L)
+    x <- SingleCellExperiment::SingleCellExperiment(list(logcounts = genes),
+        colData = S4Vectors::DataFrame(donor = donor, sizeFactor = 0),
+        altExps = list(ADT = SummarizedExperiment::SummarizedExperiment(list(logcounts = proteins))))
+    fit <- function(x, ...) suppressWarnings(cape_calculate(x, dag = DagParam(sem = "linear", epochs = 10L),
+        embed = HyperbolicParam(dims = 4L, epochs = 10L), seed = 1, ...))
+    expected <- fit(proteins, assay.type = "logcounts", batch = donor)
+    found <- fit(x, altexp = "ADT", batch = "donor")
+    expect_identical(found@dag@weights, expected@dag@weights)
+    expect_identical(cape_edges(fit(x, altexp = 1L, batch = "donor")), cape_edges(expected))
+    expect_identical(suppressWarnings(cape_learn_dag(x, DagParam(sem = "linear", epochs = 10L), 1, altexp = "ADT",
+        batch = "donor"))@weights, expected@dag@weights)
+    sce <- suppressWarnings(cape_fit(x, dag = DagParam(sem = "linear", epochs = 10L), altexp = "ADT",
+        embed = HyperbolicParam(dims = 4L, epochs = 10L), seed = 1, batch = "donor"))
+    expect_s4_class(sce, "SingleCellExperiment")
+    expect_identical(rownames(sce), rownames(x))
+    inner <- SingleCellExperiment::altExp(sce, "ADT")
+    expect_identical(cape_edges(inner), cape_edges(expected))
+    expect_identical(names(SummarizedExperiment::colData(inner)), character())
+    expect_identical(cape_embed_dag(sce, HyperbolicParam(dims = 4L, epochs = 10L), seed = 2, altexp = "ADT"),
+        cape_embed_dag(inner, HyperbolicParam(dims = 4L, epochs = 10L), seed = 2))
+    expect_error(cape_fit(x, altexp = "RNA"), "'altexp'.*altExpNames\\(x\\) \\('ADT'\\)", class = "capeError")
+    expect_error(cape_calculate(inner, altexp = 1L), "which are none", class = "capeError")
+    expect_error(cape_calculate(proteins, altexp = 1L), "unused argument")
+})
+
+test_that("the steps are generics, and objects of any kind have a method", {
+    for (name in c("cape_fit", "cape_calculate", "cape_learn_dag", "cape_embed_dag")) {
+        expect_true(isGeneric(name))
+        for (class in c("ANY", "SummarizedExperiment", "SingleCellExperiment")) {
+            expect_true(hasMethod(name, class))
+        }
+    }
+})

@@ -76,17 +76,6 @@ test_that("E6: num.threads = NULL follows the affinity mask and OMP_NUM_THREADS"
     expect_identical(capeOmics:::run_threads(7), 7L)
 })
 
-test_that("E6: a cgroup's quota limits the threads", {
-    quota <- function(text) {
-        file <- tempfile()
-        writeLines(text, file)
-        capeOmics:::cgroup_cpus(file)
-    }
-    expect_identical(quota("150000 100000"), 2L)
-    expect_identical(quota("max 100000"), NA_integer_)
-    expect_identical(capeOmics:::cgroup_cpus(tempfile()), NA_integer_)
-})
-
 test_that("E6: a fit on one thread starts no other, and one on two starts one", {
     skip_if(!dir.exists("/proc/self/task"))
     code <- c(
