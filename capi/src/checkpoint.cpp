@@ -11,7 +11,7 @@ using namespace cape::capi;
 
 namespace {
 
-constexpr std::string_view checkpoint_tag = "CAPECP04";
+constexpr std::string_view checkpoint_tag = "CAPECP05";
 
 using Entry = cape::Journal::Entry;
 static_assert(sizeof(Entry) == 16); // no padding, of which the bytes would be anything
@@ -28,6 +28,7 @@ auto checkpoint_writer(const cape_checkpoint& c) {
     step_parts(to, c.state.dag, journal);
     const std::vector<Entry> none;
     step_parts(to, c.state.embedding, none);
+    step_parts(to, c.model, none);
   };
 }
 
@@ -62,7 +63,7 @@ cape_status cape_checkpoint_size(int64_t* bytes_out, int64_t* epochs_out,
     const cape_checkpoint& c = object(checkpoint, "checkpoint");
     c.counted = c.state.dag.journal.size();
     *bytes_out = saved_size(checkpoint_writer(c));
-    *epochs_out = c.state.dag.epoch + c.state.embedding.epoch;
+    *epochs_out = c.state.dag.epoch + c.state.embedding.epoch + c.model.epoch;
   });
 }
 
@@ -81,6 +82,7 @@ cape_status cape_checkpoint_load(cape_checkpoint** out, const void* bytes, int64
     load(bytes, n, checkpoint_tag, "a checkpoint", [&](Reader& from) {
       read_step(from, loaded->state.dag);
       read_step(from, loaded->state.embedding);
+      read_step(from, loaded->model);
     });
     loaded->counted = loaded->state.dag.journal.size();
     *out = loaded.release();

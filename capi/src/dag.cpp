@@ -105,23 +105,14 @@ cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* sour
                                      const cape_prior* prior, cape_checkpoint* checkpoint,
                                      const cape_options* options) {
   return create(out, options, [&](const cape_options& o) {
-    const auto given = read_struct(source, "source", cape_row_source{});
-    required(given.read, "source.read");
+    const cape_row_source given = checked_source(source);
     const cape_prior nothing;
     const cape_prior& p = prior == nullptr ? nothing : object(prior, "prior");
     if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty())
       throw cape::Error(cape::Status::unsupported,
                         "prior has row weights, batches or perturbed values, which need the table "
                         "in memory; see cape_dag_learn_from");
-    const auto read = [&given](std::span<const int64_t> rows, double* values) {
-      const auto n = static_cast<int64_t>(rows.size());
-      if (given.read(values, rows.data(), n, given.ctx) != 0)
-        throw cape::Error(cape::Status::io,
-                          cape::message("source.read gave up on ", n,
-                                        " rows, the first of them row ", rows.front(),
-                                        " (counted from 0)"));
-    };
-    const cape::RowSource rows{given.n_rows, given.n_cols, read};
+    const cape::RowSource rows{given.n_rows, given.n_cols, reader_of(given)};
     cape::Run run = make_run(o);
     return cape_dag(
         learn_dag(rows, o.values.dag, run, p.knowledge, state_of(checkpoint)), true);

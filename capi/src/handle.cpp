@@ -31,6 +31,22 @@ SparseView view_of(const cape_sparse_view* view, std::string_view name) {
   return out;
 }
 
+cape_row_source checked_source(const cape_row_source* source) {
+  const auto given = read_struct(source, "source", cape_row_source{});
+  required(given.read, "source.read");
+  return given;
+}
+
+std::function<void(std::span<const std::int64_t>, double*)>
+reader_of(const cape_row_source& source) {
+  return [source](std::span<const std::int64_t> rows, double* values) {
+    const auto n = static_cast<std::int64_t>(rows.size());
+    if (source.read(values, rows.data(), n, source.ctx) != 0)
+      throw Error(Status::io, message("source.read gave up on ", n, " rows, the first of them row ",
+                                      rows.front(), " (counted from 0)"));
+  };
+}
+
 MatrixView rows_view(const cape_matrix_view* view, std::int64_t n, std::string_view name) {
   const MatrixView out = view_of(view, name);
   check_length(out.rows, n, message("the number of rows of ", name));
@@ -47,13 +63,12 @@ Run make_run(const cape_options& options) {
     check_cancelled(*calls);
     if (fn == nullptr) return true;
     const std::string stage(now.stage);
-    const cape_progress report{
-        sizeof(cape_progress), stage.c_str(), now.step, now.total, now.loss, now.constraint};
+    const cape_progress report{sizeof(cape_progress), stage.c_str(), now.step, now.total, now.loss,
+                               now.constraint};
     return fn(&report, context) == 0;
   };
   const RunOptions& run = options.values.run;
-  return Run(static_cast<std::uint64_t>(run.seed), static_cast<int>(run.threads),
-             progress);
+  return Run(static_cast<std::uint64_t>(run.seed), static_cast<int>(run.threads), progress);
 }
 
 } // namespace cape::capi

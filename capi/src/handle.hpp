@@ -2,8 +2,10 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +58,12 @@ cape_status create(T** out, Make&& make) noexcept {
 MatrixView view_of(const cape_matrix_view* view, std::string_view name);
 SparseView view_of(const cape_sparse_view* view, std::string_view name);
 
+/// A source of rows, checked.
+cape_row_source checked_source(const cape_row_source* source);
+/// What reads rows from it, column by column, and throws Error(io) once it gives up.
+std::function<void(std::span<const std::int64_t> rows, double* out)>
+reader_of(const cape_row_source& source);
+
 /// A view of n rows.
 MatrixView rows_view(const cape_matrix_view* view, std::int64_t n, std::string_view name);
 
@@ -73,7 +81,7 @@ namespace cape::capi {
 struct Calls {
   std::atomic<bool> cancelled = false;
   static_assert(std::atomic<bool>::is_always_lock_free); // for signal handlers
-  std::mutex lock; ///< of the text
+  std::mutex lock;                                       ///< of the text
   ErrorText error{};
 };
 
@@ -90,9 +98,20 @@ struct cape_prior : cape::capi::Tagged<0x7072'696f'7200'0001>, cape::Prior {};
 
 struct cape_checkpoint : cape::capi::Tagged<0x6368'6563'6b70'0001> {
   cape::FitCheckpoint state;
+  cape::Checkpoint model;
   /// Entries of Step I's journal when the size was last asked for. While a fit runs it grows, on
   /// other threads too, and what is saved must have the size that was told.
   mutable std::atomic<std::int64_t> counted = 0;
+};
+
+struct cape_model : cape::capi::Tagged<0x6d6f'6465'6c00'0001> {
+  explicit cape_model(cape::Backbone untrained) : backbone(std::move(untrained)) {}
+  explicit cape_model(cape::Pretrained trained)
+      : backbone(std::move(trained.backbone)), history(std::move(trained.history)),
+        best_epoch(trained.best_epoch) {}
+  cape::Backbone backbone;
+  std::vector<cape::PretrainEpoch> history; ///< of the training that gave it
+  int64_t best_epoch = 0;
 };
 
 struct cape_table : cape::capi::Tagged<0x7461'626c'6500'0001> {

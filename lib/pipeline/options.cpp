@@ -46,6 +46,8 @@ OptionFields fields(Options& options) {
   append(fields(options.rotary));
   append(fields(options.graph));
   append(fields(options.data));
+  append(fields(options.model));
+  append(fields(options.pretrain));
   return all;
 }
 

@@ -12,6 +12,7 @@ import cape.preprocess;
 import cape.dag;
 import cape.hyperbolic;
 import cape.rotary;
+import cape.transformer;
 
 export namespace cape {
 
@@ -31,9 +32,11 @@ struct Options {
   RotaryOptions rotary;
   GraphOptions graph; ///< simulation of a graph
   DataOptions data;   ///< simulation of data
+  BackboneOptions model;
+  PretrainOptions pretrain;
 };
 /// The registry: all options, in pipeline order ("run.", "preprocess.", "dag.", "embed.",
-/// "rotary.", "simulate."). Bound to `options`, which must outlive it.
+/// "rotary.", "simulate.", "model.", "pretrain."). Bound to `options`, which must outlive it.
 OptionFields fields(Options& options);
 
 /// The entry of a registry with this key. Error(invalid_argument) naming the key and the keys that

@@ -56,11 +56,13 @@ public:
                 const Dropout& dropout, const BlockState<T>& state, std::vector<T>& d,
                 std::span<T> gradient, std::span<T> d_angle, Run& run) const;
 
+  /// What attention is called with for a group of cells.
+  AttentionInput<T> input(const typename Sequence<T>::Group& group,
+                          const BlockState<T>& state) const;
+
 private:
   void attend(std::span<const T> parameters, const Sequence<T>& sequence, BlockState<T>& state,
               Run& run) const;
-  AttentionInput<T> input(const typename Sequence<T>::Group& group,
-                          const BlockState<T>& state) const;
   std::int64_t site(std::int64_t which) const { return 8 * (number_ + 1) + which; }
 
   const BackboneOptions& options_;

@@ -22,9 +22,10 @@ import cape.attention;
 namespace cape {
 namespace {
 
-// body(cell, its first token, tokens, rows of all tokens) for all cells, some at a time.
+// body(first cell, tokens, rows of all tokens, network) for all cells, some at a time.
 template <class F>
-void for_encoded(const Backbone& backbone, const Cells& cells, bool zeros, Run& run, F body) {
+void for_batches(const Backbone& backbone, const Cells& cells, bool zeros, bool keep, Run& run,
+                 F body) {
   if (cells.features != std::ssize(backbone.features))
     throw Error(Status::dim_mismatch,
                 message("the cells have ", cells.features, " features; the model has ",
@@ -45,14 +46,23 @@ void for_encoded(const Backbone& backbone, const Cells& cells, bool zeros, Run& 
     values.resize(at(std::ssize(numbers) * cells.features));
     cells.read(numbers, values.data());
     const Tokens tokens = tokenize(values, cells.features, backbone.options, zeros);
-    const std::span<const float> rows =
-        network.forward(backbone.parameters, tokens, -1, false, run);
+    const std::span<const float> rows = network.forward(backbone.parameters, tokens, -1, keep, run);
     if (!std::ranges::all_of(rows, [](float v) { return std::isfinite(v); }))
       throw Error(Status::invalid_argument,
                   "the model's rows are not finite: its parameters or the values are too large");
-    for (std::int64_t c = 0; c < tokens.cells(); ++c) body(first + c, c, tokens, rows);
+    body(first, tokens, rows, network);
   }
   run.report({"encode", cells.cells, cells.cells});
+}
+
+// body(cell, its number among the tokens, tokens, rows of all tokens) for all cells.
+template <class F>
+void for_encoded(const Backbone& backbone, const Cells& cells, bool zeros, Run& run, F body) {
+  for_batches(backbone, cells, zeros, false, run,
+              [&](std::int64_t first, const Tokens& tokens, std::span<const float> rows,
+                  const Network<float>&) {
+                for (std::int64_t c = 0; c < tokens.cells(); ++c) body(first + c, c, tokens, rows);
+              });
 }
 
 } // namespace
@@ -101,6 +111,47 @@ Matrix embed_features(const Backbone& backbone, const Cells& cells, bool zeros, 
       out(f, j) =
           count[at(f)] > 0 ? out(f, j) / count[at(f)] : std::numeric_limits<double>::quiet_NaN();
   return out;
+}
+
+Matrix attention_map(const Backbone& backbone, const Cells& cells, std::int64_t block, bool zeros,
+                     Run& run) {
+  const std::int64_t blocks = backbone.options.blocks, m = std::ssize(backbone.features);
+  if (block < -1 || block >= blocks)
+    throw Error(Status::invalid_argument, message("block is ", block, "; the model has ", blocks,
+                                                  ", counted from 0, and -1 stands for all"));
+  if (backbone.options.attention != AttentionKind::exact)
+    throw Error(Status::unsupported, "linear attention has no weights to tell of");
+  check_memory(16.0 * static_cast<double>(m + 1) * static_cast<double>(m) +
+                   4.0 * static_cast<double>(backbone.options.heads) * static_cast<double>(m + 1) *
+                       static_cast<double>(m + 1),
+               message("a map of ", m, " features"));
+  Matrix sum(m + 1, m, run), count(m + 1, m, run);
+  const std::int64_t first_block = block < 0 ? 0 : block, end = block < 0 ? blocks : block + 1;
+  for_batches(
+      backbone, cells, zeros, true, run,
+      [&](std::int64_t, const Tokens& t, std::span<const float>, const Network<float>& network) {
+        const auto row_of = [&](std::int64_t token) {
+          return t.feature[at(token)] < 0 ? m : std::int64_t{t.feature[at(token)]};
+        };
+        for (std::int64_t b = first_block; b < end; ++b)
+          network.for_weights(
+              b,
+              [&](std::int64_t cell, std::int64_t, std::span<const float> weights) {
+                run.poll();
+                const std::int64_t first = t.start[at(cell)],
+                                   length = t.start[at(cell + 1)] - first;
+                for (std::int64_t i = 0; i < length; ++i)
+                  for (std::int64_t j = 1; j < length; ++j) {
+                    sum(row_of(first + i), row_of(first + j)) +=
+                        static_cast<double>(weights[at(i * length + j)]);
+                    ++count(row_of(first + i), row_of(first + j));
+                  }
+              },
+              run);
+      });
+  for (std::int64_t i = 0; i < sum.size(); ++i)
+    if (count.data()[i] > 0) sum.data()[i] /= count.data()[i];
+  return sum;
 }
 
 } // namespace cape

@@ -226,6 +226,32 @@ std::span<const T> Network<T>::forward(std::span<const T> p, const Tokens& token
 }
 
 template <class T>
+void Network<T>::for_weights(
+    std::int64_t block,
+    const std::function<void(std::int64_t, std::int64_t, std::span<const T>)>& body,
+    Run& run) const {
+  std::int64_t cell = 0;
+  std::vector<T> weights;
+  for (auto group : sequence_.groups) {
+    const std::int64_t length = group.length, end = cell + group.cells;
+    weights.resize(at(options_.heads * length * length));
+    for (group.cells = 1; cell < end; ++cell, group.first += length) {
+      attention_scores<T>(blocks_[at(block)].input(group, states_[at(block)]), weights.data(), run);
+      run.parallel_for(options_.heads * length, [&](std::int64_t row) {
+        const std::span<T> w = std::span(weights).subspan(at(row * length), at(length));
+        const T top = *std::ranges::max_element(w);
+        T sum = 0;
+        for (T& v : w) sum += v = std::exp(v - top);
+        for (T& v : w) v /= sum;
+      });
+      for (std::int64_t h = 0; h < options_.heads; ++h)
+        body(cell, h,
+             std::span<const T>(weights).subspan(at(h * length * length), at(length * length)));
+    }
+  }
+}
+
+template <class T>
 std::span<const T> Network<T>::predict(std::span<const T> p, std::span<const std::int32_t> rows,
                                        Run& run) {
   rows_.assign(rows.begin(), rows.end());

@@ -22,6 +22,12 @@ public:
   std::span<const T> forward(std::span<const T> parameters, const Tokens& tokens, std::int64_t step,
                              bool keep, Run& run);
 
+  /// The softmax weights of a block in the last call, which kept what it needs: body(cell, head,
+  /// length x length weights, by query), one after the other.
+  void for_weights(std::int64_t block,
+                   const std::function<void(std::int64_t, std::int64_t, std::span<const T>)>& body,
+                   Run& run) const;
+
   /// What is predicted from the rows of these tokens: rows x 1, or x bins.
   std::span<const T> predict(std::span<const T> parameters, std::span<const std::int32_t> rows,
                              Run& run);

@@ -156,4 +156,13 @@ Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling
 /// features x width. NaN for a feature without any.
 Matrix embed_features(const Backbone& backbone, const Cells& cells, bool zeros, Run& run);
 
+/// Which feature attends to which: element (m, n) is the mean weight that feature m gives to
+/// feature n in a block (from 0; -1: the mean over all), over the heads and over the cells that
+/// have both; (features + 1) x features, the last row being that of <cls>. What a row gives to
+/// <cls> is left out, so that rows sum to 1 or less; 0 for two that no cell has. Error(unsupported)
+/// for linear attention. Reports progress as "encode". O(as embed_cells(), and tokens^2 of every
+/// cell).
+Matrix attention_map(const Backbone& backbone, const Cells& cells, std::int64_t block, bool zeros,
+                     Run& run);
+
 } // namespace cape

@@ -21,6 +21,14 @@ setClass("DagParam", contains = "CapeParam")
 setClass("HyperbolicParam", contains = "CapeParam")
 setClass("RotaryParam", contains = "CapeParam")
 
+#' @rdname BackboneParam
+#' @aliases BackboneParam-class PretrainParam-class
+#' @slot values a named list of all settings.
+#' @exportClass BackboneParam
+#' @exportClass PretrainParam
+setClass("BackboneParam", contains = "CapeParam")
+setClass("PretrainParam", contains = "CapeParam")
+
 #' @rdname cape_knowledge
 #' @slot values a named list: the arguments of [cape_knowledge()], in a standard form.
 #' @exportClass CapeKnowledge
@@ -142,4 +150,27 @@ setClass("CapeEmbedding", representation(
 setClass("CapeFit", representation(
     dag = "CapeDag", embedding = "CapeEmbedding", angles = "matrix", rotary = "RotaryParam",
     rows = "integer", input = "list", seed = "integer", versions = "list"
+))
+
+#' A transformer over features
+#'
+#' What [cape_pretrain()] returns: a model that was trained to predict hidden values, and the record of how. Holds
+#' plain R data, so that it can be saved with [saveRDS()]; [cape_save()] writes the file that other programs read.
+#'
+#' @slot model the bytes of a safetensors file: parameters, positions, options and names of the features.
+#' @slot features names of the features.
+#' @slot positions what stands in for positions.
+#' @slot backbone,training the [BackboneParam()] and [PretrainParam()] that were used; `training` has no values for
+#'   a model that was loaded.
+#' @slot history a DataFrame with a row for every epoch: `loss`, `validation` and `relative`, the loss of hidden
+#'   values of the validation cells over that of guessing each feature's mean.
+#' @slot input a list: `assay` and `transformation` of the values, `n_cells`.
+#' @slot info a list: `best_epoch`, `n_parameters`.
+#' @slot seed the seed that was used, or NA.
+#' @slot versions versions of the package and the core.
+#' @return A `CapeModel`. `length()` is the number of features; `show()` returns nothing, invisibly.
+#' @exportClass CapeModel
+setClass("CapeModel", representation(
+    model = "raw", features = "character", positions = "character", backbone = "BackboneParam",
+    training = "list", history = "DataFrame", input = "list", info = "list", seed = "integer", versions = "list"
 ))

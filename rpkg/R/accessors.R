@@ -27,7 +27,7 @@
 #' * `cape_embedding()`: a matrix of coordinates, a row for every feature.
 #' * `cape_generality()`: 1 - |e| for every feature, e its point in the ball: near 1 for causally general
 #'   features, near 0 for specific ones, `NA` for features without edges.
-#' * `cape_history()`: a DataFrame with a row for every epoch.
+#' * `cape_history()`: a DataFrame with a row for every epoch; of a [CapeModel-class] too.
 #' * `cape_params()`: a list of the parameter objects `dag`, `embed` and `rotary`.
 #' @examples
 #' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
@@ -234,7 +234,7 @@ cape_generality <- function(x, name = "CAPE") the_embedding(x, name)@generality
 #' @rdname accessors
 #' @export
 cape_history <- function(x, step = c("dag", "embedding"), name = "CAPE") {
-    if (is(x, "CapeEmbedding")) {
+    if (is(x, "CapeEmbedding") || is(x, "CapeModel")) {
         return(x@history)
     }
     if (one_of(step, c("dag", "embedding"), "step") == "dag") {

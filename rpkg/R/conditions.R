@@ -12,7 +12,7 @@ signal_core_error <- function(status, message) {
 # The core speaks of options by key ("dag.batch_size"); R users know them as arguments of DagParam()
 # and its kin ("batch.size").
 r_names <- function(message) {
-    keys <- gregexpr("\\b(dag|embed|rotary|simulate|run|preprocess)\\.[a-z0-9_]+", message)
+    keys <- gregexpr("\\b(dag|embed|rotary|simulate|run|preprocess|model|pretrain)\\.[a-z0-9_]+", message)
     regmatches(message, keys) <- lapply(regmatches(message, keys), function(key) {
         name <- gsub("_", ".", sub("^[a-z]+\\.", "", key))
         ifelse(startsWith(key, "run.threads"), "num.threads", name)

@@ -2,7 +2,7 @@
 # underscores: DagParam(batch.size) is "dag.batch_size".
 settings <- function(param) {
     prefix <- switch(class(param)[1L], DagParam = "dag.", HyperbolicParam = "embed.",
-        RotaryParam = "rotary.")
+        RotaryParam = "rotary.", BackboneParam = "model.", PretrainParam = "pretrain.")
     values <- param@values
     refine <- values[["refine"]]
     if (!is.null(refine)) {
@@ -52,8 +52,12 @@ new_param <- function(class, values) {
 
 # The names are the constructor's arguments, text stands for choices alone, and the core takes the values.
 setValidity("CapeParam", function(object) {
-    arguments <- formals(class(object))
     values <- object@values
+    if (is(object, "BackboneParam") || is(object, "PretrainParam")) { # whose defaults the core has
+        core_check_options(settings(object))
+        return(TRUE)
+    }
+    arguments <- formals(class(object))
     if (!identical(sort(names(values)), sort(names(arguments)))) {
         wrong <- c(setdiff(names(values), names(arguments)), setdiff(names(arguments), names(values)))
         return(paste0("'values' must have the arguments of ", class(object), "(), each once; see ",

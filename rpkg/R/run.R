@@ -88,7 +88,7 @@ with_progress <- function(verbose, call) {
     on.exit(finish())
     labels <- c(dag.impute = "Step I: drawing missing values", dag = "Step I: learning the graph", dag.refine = "Step I: refining the graph",
         dag.threshold = "Step I: choosing the threshold",
-        embed = "Step II: embedding the graph")
+        embed = "Step II: embedding the graph", pretrain = "Training the model", encode = "Reading cells")
     progress <- function(stage, step, total, loss, constraint) suspendInterrupts({
         if (!nzchar(stage)) {
             return(NULL) # nothing has begun

@@ -142,6 +142,21 @@ int main(void) {
   FIELD(cape_graph_metrics, precision);
   FIELD(cape_graph_metrics, recall);
   FIELD(cape_graph_metrics, f1);
+  TYPE(cape_cells);
+  FIELD(cape_cells, struct_size);
+  FIELD(cape_cells, dense);
+  FIELD(cape_cells, sparse);
+  FIELD(cape_cells, source);
+  TYPE(cape_model_info);
+  FIELD(cape_model_info, struct_size);
+  FIELD(cape_model_info, n_features);
+  FIELD(cape_model_info, n_parameters);
+  FIELD(cape_model_info, width);
+  FIELD(cape_model_info, heads);
+  FIELD(cape_model_info, blocks);
+  FIELD(cape_model_info, n_position_columns);
+  FIELD(cape_model_info, n_epochs);
+  FIELD(cape_model_info, best_epoch);
   close_type();
   return 0;
 }

@@ -224,6 +224,26 @@ BOOST_AUTO_TEST_CASE(embeddings_are_means_of_rows) {
   BOOST_TEST(worst < 1e-5);
 }
 
+BOOST_AUTO_TEST_CASE(attention_without_anything_to_tell_tokens_apart_is_even) {
+  Backbone b = start(small());
+  for (const cape::Slot& slot : cape::layout(b.options, features, 0))
+    if (slot.name.ends_with("attention.in.weight"))
+      std::fill_n(b.parameters.begin() + slot.first, 2 * slot.size() / 3, 0.0f); // no scores
+  Matrix x = factors(7);
+  for (std::int64_t i = 0; i < 7; ++i) x(i, 4) = std::nan("");
+  Run run(1, 2);
+  for (const std::int64_t block : {-1, 0, 1}) {
+    const Matrix map = cape::attention_map(b, cape::cells_of(x.view()), block, true, run);
+    BOOST_TEST(map.rows() == features + 1);
+    for (std::int64_t i = 0; i <= features; ++i)
+      for (std::int64_t j = 0; j < features; ++j) // of 11 features and <cls>
+        BOOST_TEST(std::fabs(map(i, j) - (i == 4 || j == 4 ? 0 : 1.0 / 12)) < 1e-6);
+  }
+  BOOST_TEST(test::fails_with(Status::invalid_argument, "block is 2", [&] {
+    cape::attention_map(b, cape::cells_of(x.view()), 2, true, run);
+  }));
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_trained_is_refused) {
   const Matrix x = factors(20);
   const Backbone b = start(small());

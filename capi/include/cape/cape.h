@@ -872,6 +872,93 @@ CAPE_API cape_status cape_result_load(cape_result** out, const void* bytes, int6
 CAPE_API cape_status cape_estimate(double* bytes_out, double* seconds_out, int64_t n, int64_t m,
                                    const cape_options* options);
 
+/* ----------------------------------------------------------------------------- transformers */
+
+/* A transformer over the features of a cell: features are tokens without an order, and what stands
+ * in for positions is the user's (model.positions). It is trained to predict values that are hidden
+ * from it ("pretrain." options), and gives vectors of cells and of features. */
+typedef struct cape_model cape_model;
+
+/* The values of cells (rows) x features that a model is trained on or applied to: one of the three
+ * is not NULL. NaN is a missing value. sparse is CAPE_ROW_MAJOR; source may give NaN as well. */
+typedef struct cape_cells {
+  size_t struct_size;
+  const cape_matrix_view* dense;
+  const cape_sparse_view* sparse;
+  const cape_row_source* source;
+} cape_cells;
+
+/* Set all options "model." and "pretrain." to those of a preset: "small" (the defaults, for a
+ * laptop), "scgpt", "scbert" or "methylgpt" (sizes of the paper). */
+CAPE_API cape_status cape_options_set_preset(cape_options* options, const char* preset);
+/* A model before training, of n_features features (UTF-8 names that differ). positions: n_features
+ * x columns, as model.positions asks for: angles in radians for rotary and rotary_trained (a
+ * multiple of model.heads, at most half of model.width), vectors for fixed (model.width) and
+ * projected; NULL for none and trained. CAPE_DIM_MISMATCH for angles that do not fit the heads. */
+CAPE_API cape_status cape_model_new(cape_model** out, const char* const* features,
+                                    int64_t n_features, const cape_matrix_view* positions,
+                                    const cape_options* options);
+/* The model of the best epoch of a training that goes on from start, whose columns are the cells'.
+ * "pretrain." options and those of the run count; "model." ones are start's. checkpoint may be
+ * NULL; it is kept up to date after every epoch, see cape_dag_learn_from().
+ * CAPE_NOT_CONVERGED if the loss leaves the range of numbers. */
+CAPE_API cape_status cape_model_pretrain(cape_model** out, const cape_model* start,
+                                         const cape_cells* cells, cape_checkpoint* checkpoint,
+                                         const cape_options* options);
+/* Free a model; NULL is fine. */
+CAPE_API void cape_model_free(cape_model* model);
+
+typedef struct cape_model_info {
+  size_t struct_size;
+  int64_t n_features, n_parameters;
+  int64_t width, heads, blocks;
+  int64_t n_position_columns;
+  int64_t n_epochs;   /* of the training that gave it; 0: none, or it was loaded */
+  int64_t best_epoch; /* from 1: whose parameters these are */
+} cape_model_info;
+/* Fill out, whose struct_size is set by the caller. */
+CAPE_API cape_status cape_model_describe(cape_model_info* out, const cape_model* model);
+/* The name of feature i, from 0; it belongs to the model. */
+CAPE_API cape_status cape_model_feature(const char** out, const cape_model* model, int64_t i);
+/* Set all options "model." to those of the model. */
+CAPE_API cape_status cape_model_get_options(cape_options* options, const cape_model* model);
+/* n_epochs x 4: the epoch, the mean loss of its steps, the loss of validation cells, and that over
+ * the loss of guesses by feature alone (1: no better); NaN for the last two without such cells. */
+CAPE_API cape_status cape_model_history(double* out, int64_t n_rows, int64_t n_cols,
+                                        const cape_model* model);
+/* A vector of every cell, n_cells x width: pooling "cls" (the row of a token that stands for the
+ * cell), "mean" or "max" (over the others; 0 for a cell without values). Of options pretrain.zeros
+ * and the run count. The result for a cell does not depend on the others. */
+CAPE_API cape_status cape_model_embed_cells(double* out, int64_t n_rows, int64_t n_cols,
+                                            const cape_model* model, const cape_cells* cells,
+                                            const char* pooling, const cape_options* options);
+/* A vector of every feature, n_features x width: the mean of its row over the cells that have a
+ * value of it; NaN if none has. */
+CAPE_API cape_status cape_model_embed_features(double* out, int64_t n_rows, int64_t n_cols,
+                                               const cape_model* model, const cape_cells* cells,
+                                               const cape_options* options);
+/* (n_features + 1) x n_features: how much feature m attends to feature n in that block (from 0; -1:
+ * mean over all), over heads and cells; the last row is that of the token for the cell.
+ * CAPE_UNSUPPORTED for linear attention. */
+CAPE_API cape_status cape_model_attention(double* out, int64_t n_rows, int64_t n_cols,
+                                          const cape_model* model, const cape_cells* cells,
+                                          int64_t block, const cape_options* options);
+/* Bytes that cape_model_pretrain() needs at most beside the cells, and cape_model_embed_cells().
+ * Outputs may be NULL. */
+CAPE_API cape_status cape_model_memory(double* pretrain_out, double* embed_out,
+                                       const cape_model* model, const cape_options* options);
+/* Bytes that cape_model_save() will write. options of the run, here and below. */
+CAPE_API cape_status cape_model_save_size(int64_t* bytes_out, const cape_model* model,
+                                          const cape_options* options);
+/* To the bytes of a safetensors file, which other programs read as well: parameters by name, and
+ * as metadata options, features and version; without the history. CAPE_DIM_MISMATCH if they are
+ * more than capacity. */
+CAPE_API cape_status cape_model_save(void* out, int64_t capacity, const cape_model* model,
+                                     const cape_options* options);
+/* And back, to the bit. CAPE_BAD_FORMAT for bytes that are no such file, or not all of it. */
+CAPE_API cape_status cape_model_load(cape_model** out, const void* bytes, int64_t n,
+                                     const cape_options* options);
+
 /* --------------------------------------------------------------------- simulation, evaluation */
 
 /* "simulate." options. */

@@ -1,0 +1,225 @@
+// Transformers over features.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "handle.hpp"
+
+using namespace cape::capi;
+
+namespace {
+
+// The client's cells; what they are views of outlives the call.
+cape::Cells cells_of(const cape_cells* cells) {
+  const auto given = read_struct(cells, "cells", cape_cells{});
+  const int n = (given.dense != nullptr) + (given.sparse != nullptr) + (given.source != nullptr);
+  if (n != 1)
+    throw cape::Error(
+        cape::Status::invalid_argument,
+        cape::message("cells has ", n, " of dense, sparse and source; it must have one"));
+  if (given.dense != nullptr) return cape::cells_of(view_of(given.dense, "cells->dense"));
+  if (given.sparse != nullptr) return cape::cells_of(view_of(given.sparse, "cells->sparse"));
+  const cape_row_source source = checked_source(given.source);
+  const int64_t size = cape::checked_size(source.n_rows, source.n_cols, "source");
+  const auto read = [rows_of = reader_of(source), columns = source.n_cols,
+                     by_column = std::vector<double>()](std::span<const int64_t> numbers,
+                                                        double* out) mutable {
+    const std::size_t n = numbers.size(), m = static_cast<std::size_t>(columns);
+    by_column.resize(n * m);
+    rows_of(numbers, by_column.data());
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < m; ++j) out[i * m + j] = by_column[j * n + i];
+  };
+  return {size < 0 ? 0 : source.n_rows, source.n_cols, read};
+}
+
+const cape::Backbone& backbone_of(const cape_model* model) {
+  return object(model, "model").backbone;
+}
+
+cape::Pooling pooling_of(const char* name) {
+  const std::string_view given = text(name, "pooling");
+  constexpr std::array<std::string_view, 3> names{"cls", "mean", "max"};
+  const auto at = std::ranges::find(names, given);
+  if (at == names.end())
+    throw cape::Error(cape::Status::invalid_argument,
+                      cape::message("pooling is \"", given, "\"; it must be cls, mean or max"));
+  return static_cast<cape::Pooling>(at - names.begin());
+}
+
+// The bytes of a model's file.
+std::vector<std::byte> file_of(const cape::Backbone& backbone, cape::Run& run) {
+  return cape::write_safetensors(cape::to_tensors(backbone, run), run);
+}
+
+// Apply a model to cells: body(model, cells, whether zeros are tokens, run).
+template <class Body>
+cape_status apply(const cape_model* model, const cape_cells* cells, const cape_options* options,
+                  Body body) noexcept {
+  return guard(options, [&](const cape_options& o) {
+    const cape::Backbone& backbone = backbone_of(model);
+    const cape::Cells table = cells_of(cells);
+    cape::Run run = make_run(o);
+    body(backbone, table, o.values.pretrain.zeros, run);
+  });
+}
+
+} // namespace
+
+cape_status cape_options_set_preset(cape_options* options, const char* preset) {
+  return guard([&] {
+    cape::Options& values = object(options, "options").values;
+    const std::string_view name = text(preset, "preset");
+    values.model = cape::backbone_preset(name);
+    values.pretrain = cape::pretrain_preset(name);
+  });
+}
+
+cape_status cape_model_new(cape_model** out, const char* const* features, int64_t n_features,
+                           const cape_matrix_view* positions, const cape_options* options) {
+  return create(out, options, [&](const cape_options& o) {
+    std::vector<std::string> names;
+    for (const char* name : values(features, n_features, "features", "n_features"))
+      names.emplace_back(text(name, cape::message("features[", names.size(), "]")));
+    cape::Matrix matrix;
+    if (positions != nullptr) matrix = cape::to_matrix(view_of(positions, "positions"));
+    cape::Run run = make_run(o);
+    return cape::make_backbone(std::move(names), std::move(matrix), o.values.model, run);
+  });
+}
+
+cape_status cape_model_pretrain(cape_model** out, const cape_model* start, const cape_cells* cells,
+                                cape_checkpoint* checkpoint, const cape_options* options) {
+  return create(out, options, [&](const cape_options& o) {
+    const cape::Backbone& from = object(start, "start").backbone;
+    const cape::Cells table = cells_of(cells);
+    cape::Checkpoint* state =
+        checkpoint == nullptr ? nullptr : &object(checkpoint, "checkpoint").model;
+    cape::Run run = make_run(o);
+    return cape::pretrain(from, table, o.values.pretrain, run, state);
+  });
+}
+
+void cape_model_free(cape_model* model) { release(model); }
+
+cape_status cape_model_describe(cape_model_info* out, const cape_model* model) {
+  return guard([&] {
+    check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
+    const cape_model& m = object(model, "model");
+    const cape::BackboneOptions& o = m.backbone.options;
+    write_struct(out,
+                 cape_model_info{0, std::ssize(m.backbone.features),
+                                 std::ssize(m.backbone.parameters), o.width, o.heads, o.blocks,
+                                 m.backbone.positions.cols(), std::ssize(m.history), m.best_epoch});
+  });
+}
+
+cape_status cape_model_feature(const char** out, const cape_model* model, int64_t i) {
+  clear(out);
+  return guard([&] {
+    required(out, "out");
+    const std::vector<std::string>& features = backbone_of(model).features;
+    if (i < 0 || i >= std::ssize(features))
+      throw cape::Error(cape::Status::invalid_argument,
+                        cape::message("i is ", i, "; the model has ", features.size(),
+                                      " features, counted from 0"));
+    *out = features[static_cast<std::size_t>(i)].c_str();
+  });
+}
+
+cape_status cape_model_get_options(cape_options* options, const cape_model* model) {
+  return guard([&] {
+    cape::Options& values = object(options, "options").values;
+    values.model = backbone_of(model).options;
+  });
+}
+
+cape_status cape_model_history(double* out, int64_t n_rows, int64_t n_cols,
+                               const cape_model* model) {
+  return guard([&] {
+    copy_records<4>(
+        out, n_rows, n_cols, object(model, "model").history, [](const cape::PretrainEpoch& e) {
+          return std::array{static_cast<double>(e.epoch), e.loss, e.validation, e.relative};
+        });
+  });
+}
+
+cape_status cape_model_embed_cells(double* out, int64_t n_rows, int64_t n_cols,
+                                   const cape_model* model, const cape_cells* cells,
+                                   const char* pooling, const cape_options* options) {
+  return apply(
+      model, cells, options, [&](const auto& backbone, const auto& table, bool zeros, auto& run) {
+        const cape::Pooling kind = pooling_of(pooling);
+        check_output(out, n_rows, n_cols, table.cells, backbone.options.width);
+        copy_matrix(out, n_rows, n_cols, cape::embed_cells(backbone, table, kind, zeros, run));
+      });
+}
+
+cape_status cape_model_embed_features(double* out, int64_t n_rows, int64_t n_cols,
+                                      const cape_model* model, const cape_cells* cells,
+                                      const cape_options* options) {
+  return apply(
+      model, cells, options, [&](const auto& backbone, const auto& table, bool zeros, auto& run) {
+        check_output(out, n_rows, n_cols, std::ssize(backbone.features), backbone.options.width);
+        copy_matrix(out, n_rows, n_cols, cape::embed_features(backbone, table, zeros, run));
+      });
+}
+
+cape_status cape_model_attention(double* out, int64_t n_rows, int64_t n_cols,
+                                 const cape_model* model, const cape_cells* cells, int64_t block,
+                                 const cape_options* options) {
+  return apply(
+      model, cells, options, [&](const auto& backbone, const auto& table, bool zeros, auto& run) {
+        const std::int64_t m = std::ssize(backbone.features);
+        check_output(out, n_rows, n_cols, m + 1, m);
+        copy_matrix(out, n_rows, n_cols, cape::attention_map(backbone, table, block, zeros, run));
+      });
+}
+
+cape_status cape_model_memory(double* pretrain_out, double* embed_out, const cape_model* model,
+                              const cape_options* options) {
+  clear(pretrain_out, embed_out);
+  return guard(options, [&](const cape_options& o) {
+    const cape::Backbone& backbone = backbone_of(model);
+    if (pretrain_out != nullptr) *pretrain_out = cape::pretrain_memory(backbone, o.values.pretrain);
+    if (embed_out != nullptr) *embed_out = cape::encode_memory(backbone);
+  });
+}
+
+cape_status cape_model_save_size(int64_t* bytes_out, const cape_model* model,
+                                 const cape_options* options) {
+  clear(bytes_out);
+  return guard_run(options, [&](cape::Run& run) {
+    required(bytes_out, "bytes_out");
+    *bytes_out = std::ssize(file_of(backbone_of(model), run));
+  });
+}
+
+cape_status cape_model_save(void* out, int64_t capacity, const cape_model* model,
+                            const cape_options* options) {
+  return guard_run(options, [&](cape::Run& run) {
+    const std::vector<std::byte> file = file_of(backbone_of(model), run);
+    required(static_cast<char*>(out), "out");
+    if (capacity < std::ssize(file))
+      throw cape::Error(
+          cape::Status::dim_mismatch,
+          cape::message("capacity is ", capacity, " bytes; the model takes ", file.size()));
+    std::memcpy(out, file.data(), file.size());
+  });
+}
+
+cape_status cape_model_load(cape_model** out, const void* bytes, int64_t n,
+                            const cape_options* options) {
+  return create_run(out, options, [&](cape::Run& run) {
+    const std::span<const std::byte> file =
+        values(static_cast<const std::byte*>(bytes), n, "bytes");
+    return cape::from_tensors(cape::read_safetensors(file, run), run);
+  });
+}

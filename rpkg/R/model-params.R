@@ -1,0 +1,80 @@
+#' Settings of a transformer and of its training
+#'
+#' `BackboneParam()` says what a model is built of, `PretrainParam()` how it is trained to predict hidden values.
+#' `preset` gives the defaults: `"small"`, for a laptop, or the sizes and forms of published models (`"scgpt"`,
+#' `"scbert"`, `"methylgpt"`), which take days on a CPU at their own sizes. docs/method.md of the sources, section
+#' 5, says what follows which source.
+#'
+#' @param preset where the defaults come from.
+#' @param ... settings by name: for `BackboneParam()` `width`, `heads`, `blocks`, `feed.forward`, `norm.order`
+#'   (`"pre"`, `"post"`, `"stream"`), `activation` (`"relu"`, `"gelu"`, `"gelu_tanh"`, ...), `attention` (`"exact"`,
+#'   `"linear"`), `random.features`, `attention.bias`, `values` (`"continuous"`, `"quantile_bins"`, `"fixed_bins"`),
+#'   `bins`, `value.embedding` (`"network"`, `"table"`), `hidden.value`, `embedding.norm`, `decoder.layers`, `loss`
+#'   (`"square"`, `"cross_entropy"`), `angle.scale` (`"largest"`, `"literal"`), `largest.angle`,
+#'   `learn.angle.factor`, `dropout`; for `PretrainParam()` `epochs`, `batch.cells`, `length`, `zeros`, `hidden`,
+#'   `cell.weight`, `learning.rate`, `warm.up`, `weight.decay`, `clip`, `validation`, `patience`.
+#'   `subset(cape_defaults(), grepl("^(model|pretrain)", key))` explains each.
+#' @return An object of class `BackboneParam` or `PretrainParam`.
+#' @seealso [cape_pretrain()]
+#' @examples
+#' BackboneParam(width = 32L, blocks = 1L)
+#' PretrainParam(epochs = 5L)
+#' @name BackboneParam
+NULL
+
+#' @rdname BackboneParam
+#' @export
+BackboneParam <- function(preset = c("small", "scgpt", "scbert", "methylgpt"), ...) {
+    preset_param("BackboneParam", "model.", preset, list(...))
+}
+
+#' @rdname BackboneParam
+#' @export
+PretrainParam <- function(preset = c("small", "scgpt", "scbert", "methylgpt"), ...) {
+    preset_param("PretrainParam", "pretrain.", preset, list(...))
+}
+
+presets <- c("small", "scgpt", "scbert", "methylgpt")
+
+preset_param <- function(class, prefix, preset, given) {
+    values <- values_of(core_preset(one_of(preset, presets, "preset")), prefix)
+    values[["positions"]] <- NULL # an argument of cape_pretrain()
+    names <- names(given)
+    if (length(given) > 0L && (is.null(names) || !all(nzchar(names)))) {
+        cape_error(class, "() takes settings by name, as in ", class, "(", names(values)[1L], " = ",
+            format(values[[1L]]), ")")
+    }
+    unknown <- setdiff(names, names(values))
+    if (length(unknown) > 0L || anyDuplicated(names)) {
+        cape_error(class, "() has no setting ", some_of(quoted(unique(c(unknown, names[duplicated(names)])))),
+            ", or has it twice; it has ", paste(names(values), collapse = ", "))
+    }
+    for (name in names) {
+        values[[name]] <- as_setting(given[[name]], values[[name]], name)
+    }
+    new(class, values = values)
+}
+
+# In the type of the default: 3 stands for 3L.
+as_setting <- function(value, default, name) {
+    setting_text(value, name) # a single plain value
+    if (is.integer(default) && is.double(value) && !is.na(value) && value == round(value) &&
+        abs(value) <= .Machine$integer.max) {
+        value <- as.integer(value)
+    }
+    kind <- if (is.character(default)) "text" else if (is.logical(default)) "a flag"
+        else if (is.integer(default)) "a whole number" else "a number"
+    right <- !is.na(value) && if (is.character(default)) is.character(value) else if (is.logical(default))
+        is.logical(value) else if (is.integer(default)) is.integer(value) else is.numeric(value)
+    if (!right) {
+        cape_error("'", name, "' is ", one_line(value), "; it must be ", kind)
+    }
+    value
+}
+
+# Values of the core's options, by the names that they have in R.
+values_of <- function(options, prefix) {
+    options <- options[startsWith(names(options), prefix)]
+    names(options) <- gsub("_", ".", substring(names(options), nchar(prefix) + 1L), fixed = TRUE)
+    options
+}
