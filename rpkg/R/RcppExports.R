@@ -89,6 +89,38 @@ core_estimate <- function(n, m, settings) {
     .Call(`_capeOmics_core_estimate`, n, m, settings)
 }
 
+core_preset <- function(name) {
+    .Call(`_capeOmics_core_preset`, name)
+}
+
+core_model_new <- function(features, positions, settings) {
+    .Call(`_capeOmics_core_model_new`, features, positions, settings)
+}
+
+core_model_pretrain <- function(start, values, settings, progress, store) {
+    .Call(`_capeOmics_core_model_pretrain`, start, values, settings, progress, store)
+}
+
+core_model_describe <- function(bytes) {
+    .Call(`_capeOmics_core_model_describe`, bytes)
+}
+
+core_model_embed_cells <- function(bytes, values, pooling, settings, progress) {
+    .Call(`_capeOmics_core_model_embed_cells`, bytes, values, pooling, settings, progress)
+}
+
+core_model_embed_features <- function(bytes, values, settings, progress) {
+    .Call(`_capeOmics_core_model_embed_features`, bytes, values, settings, progress)
+}
+
+core_model_attention <- function(bytes, values, block, settings, progress) {
+    .Call(`_capeOmics_core_model_attention`, bytes, values, block, settings, progress)
+}
+
+core_model_memory <- function(bytes, settings) {
+    .Call(`_capeOmics_core_model_memory`, bytes, settings)
+}
+
 core_rotate <- function(v, angles, inverse) {
     .Call(`_capeOmics_core_rotate`, v, angles, inverse)
 }

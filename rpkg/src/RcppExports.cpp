@@ -287,6 +287,104 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// core_preset
+Rcpp::List core_preset(const std::string& name);
+RcppExport SEXP _capeOmics_core_preset(SEXP nameSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const std::string& >::type name(nameSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_preset(name));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_new
+Rcpp::RawVector core_model_new(const Rcpp::CharacterVector& features, const Rcpp::Nullable<Rcpp::NumericMatrix>& positions, const Rcpp::CharacterVector& settings);
+RcppExport SEXP _capeOmics_core_model_new(SEXP featuresSEXP, SEXP positionsSEXP, SEXP settingsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type features(featuresSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::NumericMatrix>& >::type positions(positionsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_new(features, positions, settings));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_pretrain
+Rcpp::List core_model_pretrain(const Rcpp::RawVector& start, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
+RcppExport SEXP _capeOmics_core_model_pretrain(SEXP startSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type start(startSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::Environment>& >::type store(storeSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_pretrain(start, values, settings, progress, store));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_describe
+Rcpp::List core_model_describe(const Rcpp::RawVector& bytes);
+RcppExport SEXP _capeOmics_core_model_describe(SEXP bytesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_describe(bytes));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_embed_cells
+arma::mat core_model_embed_cells(const Rcpp::RawVector& bytes, const arma::mat& values, const std::string& pooling, const Rcpp::CharacterVector& settings, SEXP progress);
+RcppExport SEXP _capeOmics_core_model_embed_cells(SEXP bytesSEXP, SEXP valuesSEXP, SEXP poolingSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const std::string& >::type pooling(poolingSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_embed_cells(bytes, values, pooling, settings, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_embed_features
+arma::mat core_model_embed_features(const Rcpp::RawVector& bytes, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress);
+RcppExport SEXP _capeOmics_core_model_embed_features(SEXP bytesSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_embed_features(bytes, values, settings, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_attention
+arma::mat core_model_attention(const Rcpp::RawVector& bytes, const arma::mat& values, int block, const Rcpp::CharacterVector& settings, SEXP progress);
+RcppExport SEXP _capeOmics_core_model_attention(SEXP bytesSEXP, SEXP valuesSEXP, SEXP blockSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< int >::type block(blockSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_attention(bytes, values, block, settings, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_memory
+Rcpp::NumericVector core_model_memory(const Rcpp::RawVector& bytes, const Rcpp::CharacterVector& settings);
+RcppExport SEXP _capeOmics_core_model_memory(SEXP bytesSEXP, SEXP settingsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_memory(bytes, settings));
+    return rcpp_result_gen;
+END_RCPP
+}
 // core_rotate
 Rcpp::NumericMatrix core_rotate(const arma::mat& v, const arma::mat& angles, bool inverse);
 RcppExport SEXP _capeOmics_core_rotate(SEXP vSEXP, SEXP anglesSEXP, SEXP inverseSEXP) {
@@ -483,6 +581,14 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_embed", (DL_FUNC) &_capeOmics_core_embed, 7},
     {"_capeOmics_core_fit", (DL_FUNC) &_capeOmics_core_fit, 5},
     {"_capeOmics_core_estimate", (DL_FUNC) &_capeOmics_core_estimate, 3},
+    {"_capeOmics_core_preset", (DL_FUNC) &_capeOmics_core_preset, 1},
+    {"_capeOmics_core_model_new", (DL_FUNC) &_capeOmics_core_model_new, 3},
+    {"_capeOmics_core_model_pretrain", (DL_FUNC) &_capeOmics_core_model_pretrain, 5},
+    {"_capeOmics_core_model_describe", (DL_FUNC) &_capeOmics_core_model_describe, 1},
+    {"_capeOmics_core_model_embed_cells", (DL_FUNC) &_capeOmics_core_model_embed_cells, 5},
+    {"_capeOmics_core_model_embed_features", (DL_FUNC) &_capeOmics_core_model_embed_features, 4},
+    {"_capeOmics_core_model_attention", (DL_FUNC) &_capeOmics_core_model_attention, 5},
+    {"_capeOmics_core_model_memory", (DL_FUNC) &_capeOmics_core_model_memory, 2},
     {"_capeOmics_core_rotate", (DL_FUNC) &_capeOmics_core_rotate, 3},
     {"_capeOmics_core_simulate_dag", (DL_FUNC) &_capeOmics_core_simulate_dag, 2},
     {"_capeOmics_core_simulate_data", (DL_FUNC) &_capeOmics_core_simulate_data, 6},

@@ -8,6 +8,7 @@
 #include "embedding.cpp"
 #include "fit.cpp"
 #include "glue.cpp"
+#include "model.cpp"
 #include "rotary.cpp"
 #include "simulate.cpp"
 #include "theory.cpp"
