@@ -122,6 +122,23 @@ void linear_attention_backward(const AttentionInput<T>& in, std::int64_t feature
                                const T* directions, const T* d_out,
                                const AttentionGradient<T>& gradient, Run& run);
 
+/// Linear attention as the first code of Performers and scBERT have it, for their models. With x as
+/// above features are f(x)_t = exp(w_t.x - |x|^2/2 - largest) + 1e-4, where `largest` is the
+/// largest w_t.x of a query, and of keys that of ALL keys, heads and batch elements of the call:
+/// through it and the 1e-4 every row depends on the rest of the batch. Other programs may differ in
+/// that; where a model is new, linear_attention_forward() is right. Errors as there; unsupported
+/// for angles (turn q and k before) and key_mask too. Memory for 4 (q_length + k_length) features
+/// by thread.
+template <class T>
+void performer_attention_forward(const AttentionInput<T>& in, std::int64_t features,
+                                 const T* directions, T* out, Run& run);
+
+/// Gradients of sum(d_out * out) for fixed directions, also through `largest`.
+template <class T>
+void performer_attention_backward(const AttentionInput<T>& in, std::int64_t features,
+                                  const T* directions, const T* d_out,
+                                  const AttentionGradient<T>& gradient, Run& run);
+
 extern template void attention_forward<double>(const AttentionInput<double>&, double*, double*,
                                                Run&);
 extern template void attention_forward<float>(const AttentionInput<float>&, float*, float*, Run&);
@@ -149,5 +166,18 @@ extern template void linear_attention_backward<double>(const AttentionInput<doub
 extern template void linear_attention_backward<float>(const AttentionInput<float>&, std::int64_t,
                                                       const float*, const float*,
                                                       const AttentionGradient<float>&, Run&);
+
+extern template void performer_attention_forward<double>(const AttentionInput<double>&,
+                                                         std::int64_t, const double*, double*,
+                                                         Run&);
+extern template void performer_attention_forward<float>(const AttentionInput<float>&, std::int64_t,
+                                                        const float*, float*, Run&);
+extern template void performer_attention_backward<double>(const AttentionInput<double>&,
+                                                          std::int64_t, const double*,
+                                                          const double*,
+                                                          const AttentionGradient<double>&, Run&);
+extern template void performer_attention_backward<float>(const AttentionInput<float>&, std::int64_t,
+                                                         const float*, const float*,
+                                                         const AttentionGradient<float>&, Run&);
 
 } // namespace cape

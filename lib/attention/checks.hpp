@@ -176,4 +176,32 @@ void check_workspace(const AttentionInput<T>& in, double bytes) {
   check_memory(bytes, message("attention of ", in.q_length, " queries to ", in.k_length, " keys"));
 }
 
+// Of attention by random features, whose workspace is bytes().
+template <class T, class F>
+void check_linear(const AttentionInput<T>& in, std::int64_t features, const T* directions,
+                  F bytes) {
+  check_shapes(in, true);
+  check_at_least(features, 1, "features");
+  if (has_angles(in) && features % 2 != 0)
+    throw Error(Status::dim_mismatch,
+                message("features is ", features, "; to be turned in pairs it must be even"));
+  const std::int64_t size = checked_size(features, in.head_dim, "directions");
+  check_pointer(directions, size, "directions");
+  checked_magnitude(directions, size, "directions");
+  if (in.bias != nullptr)
+    throw Error(Status::unsupported, "bias is given; linear attention has none");
+  if (!(scale_of(in) > 0))
+    throw Error(Status::invalid_argument,
+                message("scale is ", in.scale, "; for linear attention it must be positive"));
+  check_workspace(in, bytes());
+  check_values(in);
+  const double q = static_cast<double>(checked_magnitude(q_of(in), "q"));
+  const double k = static_cast<double>(checked_key_magnitude(in, k_of(in), "k"));
+  const double largest = std::max(q, k), d = static_cast<double>(in.head_dim);
+  if (!(4 * d * static_cast<double>(scale_of(in)) * largest * largest <=
+        static_cast<double>(std::numeric_limits<T>::max())))
+    throw Error(Status::invalid_argument, message("the largest magnitude in q and k, ", largest,
+                                                  ", is too large: features could overflow"));
+}
+
 } // namespace cape

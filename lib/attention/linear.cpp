@@ -391,35 +391,16 @@ void head_backward(const LinearCall<T>& call, std::int64_t b, std::int64_t h, co
 }
 
 template <class T>
-void check_linear(const AttentionInput<T>& in, std::int64_t features, const T* directions) {
-  check_shapes(in, true);
-  check_at_least(features, 1, "features");
-  if (has_angles(in) && features % 2 != 0)
-    throw Error(Status::dim_mismatch,
-                message("features is ", features, "; to be turned in pairs it must be even"));
-  const std::int64_t size = checked_size(features, in.head_dim, "directions");
-  check_pointer(directions, size, "directions");
-  checked_magnitude(directions, size, "directions");
-  if (in.bias != nullptr)
-    throw Error(Status::unsupported, "bias is given; linear attention has none");
-  if (!(scale_of(in) > 0))
-    throw Error(Status::invalid_argument,
-                message("scale is ", in.scale, "; for linear attention it must be positive"));
-  const auto numbers = static_cast<double>(features);
-  const std::int64_t parts = parts_of_head(in, std::max(in.q_length, in.k_length));
-  const double sums =
-      2 * static_cast<double>(parts) * numbers * static_cast<double>(in.head_dim + 3);
-  const double tile =
-      8 * static_cast<double>(tile_rows) * (numbers + static_cast<double>(in.head_dim));
-  check_workspace(in, sizeof(T) * (numbers * static_cast<double>(in.head_dim) + sums + tile));
-  check_values(in);
-  const double q = static_cast<double>(checked_magnitude(q_of(in), "q"));
-  const double k = static_cast<double>(checked_key_magnitude(in, k_of(in), "k"));
-  const double largest = std::max(q, k), d = static_cast<double>(in.head_dim);
-  if (!(4 * d * static_cast<double>(scale_of(in)) * largest * largest <=
-        static_cast<double>(std::numeric_limits<T>::max())))
-    throw Error(Status::invalid_argument, message("the largest magnitude in q and k, ", largest,
-                                                  ", is too large: features could overflow"));
+void check_call(const AttentionInput<T>& in, std::int64_t features, const T* directions) {
+  check_linear(in, features, directions, [&] {
+    const auto numbers = static_cast<double>(features);
+    const std::int64_t parts = parts_of_head(in, std::max(in.q_length, in.k_length));
+    const double sums =
+        2 * static_cast<double>(parts) * numbers * static_cast<double>(in.head_dim + 3);
+    const double tile =
+        8 * static_cast<double>(tile_rows) * (numbers + static_cast<double>(in.head_dim));
+    return sizeof(T) * (numbers * static_cast<double>(in.head_dim) + sums + tile);
+  });
 }
 
 // The sum over batch and heads of parts (batch x heads x length x pairs), head h going to the
@@ -442,7 +423,7 @@ void sum_angle_gradients(const AttentionInput<T>& in, std::int64_t length,
 template <class T>
 void linear_attention_forward(const AttentionInput<T>& in, std::int64_t features,
                               const T* directions, T* out, Run& run) {
-  check_linear(in, features, directions);
+  check_call(in, features, directions);
   const std::int64_t size = q_size(in);
   check_pointer(out, size, "out");
   if (size == 0) return;
@@ -462,7 +443,7 @@ template <class T>
 void linear_attention_backward(const AttentionInput<T>& in, std::int64_t features,
                                const T* directions, const T* d_out,
                                const AttentionGradient<T>& gradient, Run& run) {
-  check_linear(in, features, directions);
+  check_call(in, features, directions);
   check_gradient(in, gradient);
   const std::int64_t n_q = q_size(in), n_k = k_size(in);
   check_pointer(d_out, n_q, "d_out");

@@ -118,6 +118,68 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(outputs_and_gradients_are_those_of_pytorch, T, Num
   BOOST_TEST(worst_gradient < 10 * most);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(performers_are_those_of_scbert, T, Numbers) {
+  const auto numbers = test::read_parity("favor/favor.f64.safetensors");
+  const double most = sizeof(T) == 4 ? 1e-5 : 1e-12;
+  double worst_out = 0, worst_gradient = 0, worst_alone = 0;
+  for (const Case& k : {Case{"a.", 2, 3, 9, 8}, {"b.", 1, 2, 33, 20}, {"c.", 1, 1, 1, 2}})
+    BOOST_TEST_CONTEXT(k.name) {
+      const auto tensor = [&](const std::string& name) {
+        return exchanged(test::as<T>(numbers.at(k.name + name)), k.batch, k.heads, k.length,
+                         k.width);
+      };
+      const std::vector<T> q = tensor("q"), key = tensor("k"), v = tensor("v"),
+                           d_out = tensor("gout"),
+                           directions = test::as<T>(numbers.at(k.name + "projection"));
+      const std::int64_t features = std::ssize(directions) / k.width;
+      std::vector<T> out(q.size()), d_q(q.size()), d_k(q.size()), d_v(q.size());
+      cape::AttentionInput<T> in;
+      in.batch = k.batch;
+      in.heads = k.heads;
+      in.q_length = in.k_length = k.length;
+      in.head_dim = k.width;
+      in.q = q.data();
+      in.k = key.data();
+      in.v = v.data();
+      Run run(1, 2);
+      cape::performer_attention_forward<T>(in, features, directions.data(), out.data(), run);
+      cape::performer_attention_backward<T>(in, features, directions.data(), d_out.data(),
+                                            {.q = d_q.data(),
+                                             .k = d_k.data(),
+                                             .v = d_v.data(),
+                                             .q_angles = nullptr,
+                                             .k_angles = nullptr},
+                                            run);
+      const auto difference = [&](const std::vector<T>& x, const std::string& name) {
+        return test::largest_difference(exchanged(x, k.batch, k.length, k.heads, k.width),
+                                        numbers.at(k.name + name));
+      };
+      worst_out = std::max(worst_out, difference(out, "scbert.out"));
+      for (const auto& [x, name] : {std::pair{&d_q, "q"}, {&d_k, "k"}, {&d_v, "v"}})
+        worst_gradient =
+            std::max(worst_gradient, difference(*x, std::string("scbert.grad_") + name));
+      // The later code of Performers takes the largest product of each head alone.
+      in.q_stride = in.k_stride = in.v_stride = in.out_stride = k.heads * k.width;
+      in.batch = in.heads = 1;
+      for (std::int64_t b = 0; b < k.batch; ++b)
+        for (std::int64_t h = 0; h < k.heads; ++h) {
+          const std::int64_t first = (b * k.length * k.heads + h) * k.width;
+          in.q = q.data() + first;
+          in.k = key.data() + first;
+          in.v = v.data() + first;
+          cape::performer_attention_forward<T>(in, features, directions.data(), out.data() + first,
+                                               run);
+        }
+      worst_alone = std::max(worst_alone, difference(out, "lucidrains.out"));
+    }
+  BOOST_TEST_MESSAGE((sizeof(T) == 4 ? "float" : "double")
+                     << ": output " << worst_out << ", gradients " << worst_gradient << ", by head "
+                     << worst_alone);
+  BOOST_TEST(worst_out < most);
+  BOOST_TEST(worst_alone < most);
+  BOOST_TEST(worst_gradient < 10 * most);
+}
+
 int main(int argc, char* argv[]) {
   if (test::data_missing("parity")) return 77;
   return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
