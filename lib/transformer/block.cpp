@@ -32,12 +32,12 @@ std::span<T> third(std::span<T> all, std::int64_t which) {
 template <class T>
 AttentionInput<T> Block<T>::input(const typename Sequence<T>::Group& group,
                                   const BlockState<T>& state) const {
-  const std::int64_t first = group.first * options_.width;
+  const std::int64_t first = group.first * inner_width(options_);
   AttentionInput<T> in;
   in.batch = group.cells;
   in.heads = options_.heads;
   in.q_length = in.k_length = group.length;
-  in.head_dim = options_.width / options_.heads;
+  in.head_dim = head_width(options_);
   in.q = state.q.data() + first;
   in.k = state.k.data() + first;
   in.v = state.v.data() + first;
@@ -49,13 +49,19 @@ void Block<T>::attend(std::span<const T> parameters, const Sequence<T>& sequence
                       BlockState<T>& state, Run& run) const {
   const std::span<const T> directions = part(parameters, slots_.directions);
   for (const auto& group : sequence.groups) {
-    T* out = state.attended.data() + group.first * options_.width;
-    if (options_.attention == AttentionKind::exact)
+    T* out = state.attended.data() + group.first * inner_width(options_);
+    const std::int64_t features = options_.random_features;
+    switch (options_.attention) {
+    case AttentionKind::exact:
       attention_forward<T>(input(group, state), out,
                            state.log_sum_exp.data() + group.first * options_.heads, run);
-    else
-      linear_attention_forward<T>(input(group, state), options_.random_features, directions.data(),
-                                  out, run);
+      break;
+    case AttentionKind::linear:
+      linear_attention_forward<T>(input(group, state), features, directions.data(), out, run);
+      break;
+    case AttentionKind::performer:
+      performer_attention_forward<T>(input(group, state), features, directions.data(), out, run);
+    }
   }
 }
 
@@ -64,8 +70,9 @@ void Block<T>::forward(std::span<const T> p, const Sequence<T>& sequence, std::s
                        const Dropout& dropout, BlockState<T>& s, Run& run) const {
   const std::int64_t n = sequence.tokens, width = options_.width;
   const NormOrder order = options_.norm_order;
-  for (std::vector<T>* rows : {&s.q, &s.k, &s.v, &s.attended, &s.middle, &s.middle_normed, &s.out})
-    rows->resize(at(n * width));
+  for (std::vector<T>* rows : {&s.q, &s.k, &s.v, &s.attended})
+    rows->resize(at(n * inner_width(options_)));
+  for (std::vector<T>* rows : {&s.middle, &s.middle_normed, &s.out}) rows->resize(at(n * width));
   s.log_sum_exp.resize(at(n * options_.heads));
   s.before.resize(at(n * options_.feed_forward));
   s.after.resize(s.before.size());
@@ -138,25 +145,33 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
                                  order == NormOrder::pre ? Into::added : Into::overwritten);
   branch = d;
   dropout(std::span<T>(branch), site(0), run);
-  std::vector<T>& d_attended = d_middle;
+  std::vector<T> d_attended(s.attended.size());
   layers::linear_backward<T>(s.attended, n, part(p, slots_.out_weight), branch, d_attended,
                              slope(slots_.out_weight), slope(slots_.out_bias), run);
-  std::vector<T> d_q(d.size()), d_k(d.size()), d_v(d.size());
+  std::vector<T> d_q(s.q.size()), d_k(s.k.size()), d_v(s.v.size());
   const std::span<const T> directions = part(p, slots_.directions);
   for (const auto& group : sequence.groups) {
-    const std::int64_t first = group.first * options_.width;
+    const std::int64_t first = group.first * inner_width(options_),
+                       features = options_.random_features;
     const AttentionGradient<T> to{.q = d_q.data() + first,
                                   .k = d_k.data() + first,
                                   .v = d_v.data() + first,
                                   .q_angles = nullptr,
                                   .k_angles = nullptr};
-    if (options_.attention == AttentionKind::exact)
+    switch (options_.attention) {
+    case AttentionKind::exact:
       attention_backward<T>(input(group, s), s.attended.data() + first,
                             s.log_sum_exp.data() + group.first * options_.heads,
                             d_attended.data() + first, to, run);
-    else
-      linear_attention_backward<T>(input(group, s), options_.random_features, directions.data(),
+      break;
+    case AttentionKind::linear:
+      linear_attention_backward<T>(input(group, s), features, directions.data(),
                                    d_attended.data() + first, to, run);
+      break;
+    case AttentionKind::performer:
+      performer_attention_backward<T>(input(group, s), features, directions.data(),
+                                      d_attended.data() + first, to, run);
+    }
   }
   if (sequence.turns.pairs > 0) {
     if (!d_angle.empty()) {

@@ -9,6 +9,7 @@ module;
 #include <variant>
 #include <vector>
 module cape.transformer;
+#include "transformer/parameters.hpp"
 #include "transformer/tokens.hpp"
 
 namespace cape {
@@ -16,7 +17,8 @@ namespace {
 
 // Numbers that the passes keep of a token: rows of the model's width and of the feed-forward layer.
 double numbers_of_token(const BackboneOptions& o, double blocks, double others) {
-  return blocks * (9 * static_cast<double>(o.width) + 2 * static_cast<double>(o.feed_forward)) +
+  return blocks * (5 * static_cast<double>(o.width) + 4 * static_cast<double>(inner_width(o)) +
+                   2 * static_cast<double>(o.feed_forward)) +
          others * static_cast<double>(o.width);
 }
 

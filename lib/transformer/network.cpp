@@ -22,8 +22,8 @@ namespace {
 
 constexpr auto hidden_activation = layers::Activation::leaky_relu; // of the decoder
 
-// The angles of all pairs of a row, features x width/2: a head's own come first, its other pairs
-// are not turned.
+// The angles of all pairs of a row, features x heads head_width/2: a head's own come first, its
+// other pairs are not turned.
 template <class T>
 std::vector<T> angles_of_pairs(const Backbone& backbone) {
   const BackboneOptions& o = backbone.options;
@@ -35,7 +35,7 @@ std::vector<T> angles_of_pairs(const Backbone& backbone) {
       largest = std::max(largest, std::fabs(positions.data()[i]));
     if (largest > 0) factor = o.largest_angle / largest;
   }
-  const std::int64_t pairs = o.width / 2, of_head = pairs / o.heads,
+  const std::int64_t pairs = inner_width(o) / 2, of_head = pairs / o.heads,
                      given = positions.cols() / o.heads;
   std::vector<T> angles(at(positions.rows() * pairs));
   for (std::int64_t i = 0; i < positions.rows(); ++i)
@@ -92,7 +92,7 @@ Network<T>::Network(const Backbone& backbone)
     blocks_.emplace_back(options_, slots_.blocks[at(b)], b);
   if (cape::has_angles(options_.positions)) {
     positions_ = angles_of_pairs<T>(backbone);
-    columns_ = options_.width / 2;
+    columns_ = inner_width(options_) / 2;
     cosine_.resize(positions_.size());
     sine_.resize(positions_.size());
   } else {

@@ -15,8 +15,9 @@ export namespace cape {
 enum class NormOrder : std::int32_t { post, pre, stream };
 
 /// exact: softmax attention, see attention_forward(). linear: by random features, see
-/// linear_attention_forward(), for many thousand tokens.
-enum class AttentionKind : std::int32_t { exact, linear };
+/// linear_attention_forward(), for many thousand tokens. performer: the same as scBERT has it, see
+/// performer_attention_forward(), for its models: a cell's result depends on its batch.
+enum class AttentionKind : std::int32_t { exact, linear, performer };
 
 /// What the number of a token is. continuous: the value of the table. quantile_bins: the quantile
 /// of the value among the cell's values that are not 0 (scGPT), 0 .. bins - 1. fixed_bins:
@@ -49,12 +50,13 @@ enum class AngleScale : std::int32_t { literal, largest };
 struct BackboneOptions {
   std::int64_t width = 64;
   std::int64_t heads = 4;
+  std::int64_t head_width = -1; ///< of a head's queries, keys and values; -1: width / heads
   std::int64_t blocks = 2;
   std::int64_t feed_forward = 128;
   NormOrder norm_order = NormOrder::pre;
   layers::Activation activation = layers::Activation::relu; ///< relu, gelu or gelu_tanh
   AttentionKind attention = AttentionKind::exact;
-  std::int64_t random_features = 266; ///< of linear attention, for each head
+  std::int64_t random_features = 266; ///< of linear attention and performers, for each head
   bool attention_bias = true;         ///< of the products that give queries, keys and values
   Values values = Values::continuous;
   std::int64_t bins = 51;

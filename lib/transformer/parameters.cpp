@@ -26,9 +26,9 @@ void check_fit(const BackboneOptions& o, std::int64_t position_columns) {
   const auto wrong = [](Status status, const auto&... text) {
     throw Error(status, message(text...));
   };
-  if (o.width % o.heads != 0)
+  if (o.head_width < 0 && o.width % o.heads != 0)
     wrong(Status::invalid_argument, "model.width is ", o.width, " and model.heads ", o.heads,
-          "; the width must be a multiple of the heads");
+          "; the width must be a multiple of the heads, or model.head_width given");
   const bool classes = o.values != Values::continuous;
   if (o.value_embedding == ValueEmbedding::table && !classes)
     wrong(Status::invalid_argument,
@@ -37,10 +37,10 @@ void check_fit(const BackboneOptions& o, std::int64_t position_columns) {
     wrong(Status::invalid_argument,
           "model.loss is cross_entropy, which needs bins; model.values is continuous");
   if (has_angles(o.positions)) {
-    const std::int64_t pairs = o.width / o.heads / 2, each = position_columns / o.heads;
-    if (o.width / o.heads % 2 != 0)
-      wrong(Status::dim_mismatch, "a head is ", o.width / o.heads, " wide (model.width ", o.width,
-            " / model.heads ", o.heads,
+    const std::int64_t pairs = head_width(o) / 2, each = position_columns / o.heads;
+    if (head_width(o) % 2 != 0)
+      wrong(Status::dim_mismatch, "a head is ", head_width(o), " wide (model.head_width, or ",
+            "model.width ", o.width, " / model.heads ", o.heads,
             "), which splits a pair that an angle turns; it must be even");
     if (position_columns < 1 || position_columns % o.heads != 0 || each > pairs)
       wrong(Status::dim_mismatch, "there are ", position_columns, " angles of a feature for ",
@@ -76,7 +76,7 @@ Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t
     throw Error(Status::invalid_argument,
                 message("a model of ", features, " features; there must be one at least"));
   check_fit(o, position_columns);
-  const std::int64_t d = o.width;
+  const std::int64_t d = o.width, inner = inner_width(o);
   embedding = add("embedding", 1 + (has_trained_vectors(o.positions) ? features : 0), d);
   if (o.positions == PositionKind::projected)
     projection = add("positions.weight", d, position_columns);
@@ -97,11 +97,11 @@ Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t
     const std::string name = message("blocks.", b, ".");
     BlockSlots& s = blocks.emplace_back();
     add_norm(name + "norm1", d, s.norm1_gain, s.norm1_bias);
-    s.in_weight = add(name + "attention.in.weight", 3 * d, d);
-    if (o.attention_bias) s.in_bias = add(name + "attention.in.bias", 1, 3 * d);
-    if (o.attention == AttentionKind::linear)
-      s.directions = add(name + "attention.directions", o.random_features, d / o.heads);
-    s.out_weight = add(name + "attention.out.weight", d, d);
+    s.in_weight = add(name + "attention.in.weight", 3 * inner, d);
+    if (o.attention_bias) s.in_bias = add(name + "attention.in.bias", 1, 3 * inner);
+    if (o.attention != AttentionKind::exact)
+      s.directions = add(name + "attention.directions", o.random_features, head_width(o));
+    s.out_weight = add(name + "attention.out.weight", d, inner);
     s.out_bias = add(name + "attention.out.bias", 1, d);
     add_norm(name + "norm2", d, s.norm2_gain, s.norm2_bias);
     s.ff1_weight = add(name + "feed_forward.1.weight", o.feed_forward, d);

@@ -40,6 +40,12 @@ Slots checked_slots(const std::vector<std::string>& features, const Matrix& posi
 /// Whether a text is UTF-8, as files of tensors want their texts.
 bool is_utf8(const std::string& text);
 
+/// Of the queries, keys and values of a head, and of all heads.
+inline std::int64_t head_width(const BackboneOptions& o) {
+  return o.head_width > 0 ? o.head_width : o.width / o.heads;
+}
+inline std::int64_t inner_width(const BackboneOptions& o) { return o.heads * head_width(o); }
+
 /// What stands in for positions.
 inline bool has_trained_vectors(PositionKind kind) {
   return kind == PositionKind::trained || kind == PositionKind::rotary_trained;

@@ -51,7 +51,7 @@ std::int64_t columns_of(const BackboneOptions& o) {
   case PositionKind::trained: return 0;
   case PositionKind::fixed: return o.width;
   case PositionKind::projected: return 3;
-  default: return o.width / 2;
+  default: return o.head_width > 0 ? o.heads * o.head_width / 2 : o.width / 2;
   }
 }
 
@@ -127,6 +127,10 @@ std::vector<std::pair<std::string, BackboneOptions>> variants() {
     o.attention = cape::AttentionKind::linear;
     o.attention_bias = false;
   });
+  add("performers of another width", [](auto& o) {
+    o.attention = cape::AttentionKind::performer;
+    o.head_width = 6;
+  });
   add("bins, table, classes", [](auto& o) {
     o.values = cape::Values::fixed_bins;
     o.value_embedding = cape::ValueEmbedding::table;
@@ -191,6 +195,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_those_of_the_loss) {
 
 BOOST_AUTO_TEST_CASE(a_cell_does_not_depend_on_the_others_or_on_the_order_of_its_tokens) {
   for (const auto& [name, o] : variants()) BOOST_TEST_CONTEXT(name) {
+      if (o.attention == cape::AttentionKind::performer) continue; // there it does
       const Backbone b = model(o);
       const Tokens t = tokens(o);
       Run run;
