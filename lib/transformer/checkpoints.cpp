@@ -168,4 +168,78 @@ Backbone load_scgpt(const Tensors& state, const std::vector<std::string>& vocabu
   return b;
 }
 
+Backbone load_scbert(const Tensors& state, const std::vector<std::string>& features,
+                     const BackboneOptions& options, Run& run) {
+  TensorSource source(state, "these tensors are no state of scBERT", run);
+  const bool fixed = options.positions == PositionKind::fixed;
+  if (!fixed && options.positions != PositionKind::trained)
+    throw Error(Status::invalid_argument,
+                "model.positions of a state of scBERT must be fixed or trained");
+  const std::int64_t n = std::ssize(features);
+  const Tensor& vectors = source.take("pos_emb.emb.weight", {n + 1, any_side});
+  const std::string first = "performer.net.layers.0.0.fn.";
+  BackboneOptions o = options;
+  o.width = vectors.shape[1];
+  o.blocks = count_blocks(source, "performer.net.layers.", ".0.fn.to_q.weight");
+  const std::int64_t inner = source.sides(first + "to_q.weight").first;
+  if (inner % o.heads != 0)
+    throw Error(Status::invalid_argument,
+                message("the heads of the state are ", inner, " wide together and model.heads is ",
+                        o.heads, "; that must divide it"));
+  o.head_width = inner / o.heads;
+  o.feed_forward = source.sides("performer.net.layers.0.1.fn.fn.w1.weight").first;
+  o.random_features = source.sides(first + "fast_attention.projection_matrix").first;
+  const std::int64_t classes = source.sides("token_emb.weight").first;
+  if (classes < 3)
+    source.refuse("tensor \"token_emb.weight\" has ", classes,
+                  " rows; there must be two of bins at least and one of hidden values");
+  o.bins = classes - 1; // the last one is of hidden values
+  o.norm_order = NormOrder::pre;
+  o.activation = layers::Activation::gelu;
+  o.attention = AttentionKind::performer;
+  o.attention_bias = false;
+  o.values = Values::fixed_bins;
+  o.value_embedding = ValueEmbedding::table;
+  o.embedding_norm = false;
+  o.decoder_layers = 0;
+  o.loss = ValueLoss::cross_entropy;
+  Matrix positions;
+  if (fixed) {
+    positions = Matrix(n, o.width, run);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < o.width; ++j)
+        positions(i, j) = static_cast<double>(row(vectors, i)[at(j)]);
+  }
+  Backbone b = make_backbone(features, std::move(positions), o, run);
+  const Slots slots(o, n, b.positions.cols());
+  Loader to(source, b.parameters);
+  to.rows(slots.embedding, row(vectors, n)); // the last token's, which has the place of <cls>
+  if (!fixed) to.rows(slots.embedding, std::span(vectors.values).first(at(n * o.width)), 1);
+  to.matrix(slots.value_table, "token_emb.weight");
+  for (std::int64_t i = 0; i < o.blocks; ++i) {
+    const BlockSlots& block = slots.blocks[at(i)];
+    const std::string name = message("performer.net.layers.", i, "."), attention = name + "0.fn.";
+    to.norm(block.norm1_gain, block.norm1_bias, name + "0.norm");
+    std::int64_t part = 0;
+    for (const char* which : {"to_q", "to_k", "to_v"})
+      to.rows(block.in_weight, source.take(attention + which + ".weight", {inner, o.width}).values,
+              inner * part++);
+    to.matrix(block.directions, attention + "fast_attention.projection_matrix");
+    to.linear(block.out_weight, block.out_bias, attention + "to_out");
+    to.norm(block.norm2_gain, block.norm2_bias, name + "1.norm");
+    to.linear(block.ff1_weight, block.ff1_bias, name + "1.fn.fn.w1");
+    to.linear(block.ff2_weight, block.ff2_bias, name + "1.fn.fn.w2");
+  }
+  to.norm(slots.norm_gain, slots.norm_bias, "norm");
+  const auto of_bins = [&](const Tensor& tensor, std::int64_t columns) {
+    return std::span(tensor.values).first(at(o.bins * columns));
+  };
+  to.rows(slots.decoder_weight[0],
+          of_bins(source.take("to_out.weight", {classes, o.width}), o.width));
+  to.rows(slots.decoder_bias[0], of_bins(source.take("to_out.bias", {classes}), 1));
+  source.check_empty(
+      [](std::string_view name) { return name.ends_with("calls_since_last_redraw"); });
+  return b;
+}
+
 } // namespace cape

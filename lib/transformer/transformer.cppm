@@ -95,6 +95,15 @@ Backbone from_tensors(const Tensors& tensors, Run& run);
 Backbone load_scgpt(const Tensors& state, const std::vector<std::string>& vocabulary,
                     const BackboneOptions& options, Run& run);
 
+/// A model of scBERT's state dict. features: the name of each row of "pos_emb.emb.weight" but the
+/// last, that of the token at the end, which becomes <cls>. options: what a state does not say
+/// (heads, dropout), and positions: fixed, vectors of features as they are (there gene2vec's), or
+/// trained, from them on; the others are those of the state. Hidden values, which are a class
+/// there that is never true, are not predicted. Errors as load_scgpt(), and invalid_argument for
+/// other positions.
+Backbone load_scbert(const Tensors& state, const std::vector<std::string>& features,
+                     const BackboneOptions& options, Run& run);
+
 /// What the model makes of cells: tokens x width rows of all tokens, what it predicts of each
 /// (tokens x 1 numbers, or x bins logits), and what it predicts of each by the row of its cell's
 /// <cls> (tokens x 1; empty for cross_entropy).

@@ -1,6 +1,6 @@
-// Models from tensors, by the C++ interface: those of our files and states of scGPT, with a part
-// changed. They are refused for a reason that is said, or make a model that computes, and that a
-// file brings back to the bit.
+// Models from tensors, by the C++ interface: those of our files, and states of scGPT and scBERT,
+// with a part changed. They are refused for a reason that is said, or make a model that computes,
+// and that a file brings back to the bit.
 #include "fuzz.hpp"
 
 #include <cstddef>
@@ -77,6 +77,7 @@ BackboneOptions options(Input& in) {
   BackboneOptions o;
   o.heads = in.in(1, 2);
   o.width = 2 * o.heads * in.in(1, 2);
+  if (in.one_in(4)) o.head_width = in.in(1, 4);
   o.blocks = in.in(1, 2);
   o.feed_forward = in.in(1, 4);
   o.random_features = in.in(1, 4);
@@ -105,64 +106,90 @@ Tensors of_model(Input& in) {
   return cape::to_tensors(cape::make_backbone(names(in, m), positions, o, run), run);
 }
 
-// -------------------------------------------------------------------------------- states of scGPT
+// ------------------------------------------------------------------------- states of public code
 
 struct State {
   Tensors tensors;
-  std::vector<std::string> vocabulary;
+  std::vector<std::string> names; ///< of rows of an embedding
   BackboneOptions options;
+
+  void add(Input& in, const std::string& name, std::vector<std::int64_t> shape) {
+    std::int64_t n = 1;
+    for (const std::int64_t side : shape) n *= side;
+    Tensor tensor{name, std::move(shape), {}};
+    for (; n > 0; --n) tensor.values.push_back(static_cast<float>(in.ordinary()));
+    tensors.all.push_back(std::move(tensor));
+  }
+  void linear(Input& in, const std::string& name, std::int64_t out, std::int64_t from) {
+    add(in, name + ".weight", {out, from});
+    add(in, name + ".bias", {out});
+  }
+  void norm(Input& in, const std::string& name, std::int64_t d) {
+    add(in, name + ".weight", {d});
+    add(in, name + ".bias", {d});
+  }
 };
 
 State of_scgpt(Input& in) {
   State s;
   const std::int64_t d = 4, m = in.in(3, 5), inner = in.in(1, 3);
-  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
-    std::int64_t n = 1;
-    for (const std::int64_t side : shape) n *= side;
-    Tensor tensor{name, std::move(shape), {}};
-    for (; n > 0; --n) tensor.values.push_back(static_cast<float>(in.ordinary()));
-    s.tensors.all.push_back(std::move(tensor));
-  };
-  const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t from) {
-    add(name + ".weight", {out, from});
-    add(name + ".bias", {out});
-  };
-  const auto norm = [&](const std::string& name) {
-    add(name + ".weight", {d});
-    add(name + ".bias", {d});
-  };
-  add("encoder.embedding.weight", {m, d});
-  norm("encoder.enc_norm");
+  s.add(in, "encoder.embedding.weight", {m, d});
+  s.norm(in, "encoder.enc_norm", d);
   if (in.flip()) {
-    add("value_encoder.embedding.weight", {in.in(1, 6), d});
-    norm("value_encoder.enc_norm");
+    s.add(in, "value_encoder.embedding.weight", {in.in(1, 6), d});
+    s.norm(in, "value_encoder.enc_norm", d);
   } else {
-    linear("value_encoder.linear1", d, 1);
-    linear("value_encoder.linear2", d, d);
-    norm("value_encoder.norm");
+    s.linear(in, "value_encoder.linear1", d, 1);
+    s.linear(in, "value_encoder.linear2", d, d);
+    s.norm(in, "value_encoder.norm", d);
   }
   const bool flash = in.flip();
   for (std::int64_t b = in.in(0, 2); b > 0; --b) {
     const std::string name = "transformer_encoder.layers." + std::to_string(b - 1) + ".";
-    add(name + (flash ? "self_attn.Wqkv.weight" : "self_attn.in_proj_weight"), {3 * d, d});
-    add(name + (flash ? "self_attn.Wqkv.bias" : "self_attn.in_proj_bias"), {3 * d});
-    linear(name + "self_attn.out_proj", d, d);
-    linear(name + "linear1", inner, d);
-    linear(name + "linear2", d, inner);
-    norm(name + "norm1");
-    norm(name + "norm2");
+    s.add(in, name + (flash ? "self_attn.Wqkv.weight" : "self_attn.in_proj_weight"), {3 * d, d});
+    s.add(in, name + (flash ? "self_attn.Wqkv.bias" : "self_attn.in_proj_bias"), {3 * d});
+    s.linear(in, name + "self_attn.out_proj", d, d);
+    s.linear(in, name + "linear1", inner, d);
+    s.linear(in, name + "linear2", d, inner);
+    s.norm(in, name + "norm1", d);
+    s.norm(in, name + "norm2", d);
   }
-  linear("decoder.fc.0", d, d);
-  linear("decoder.fc.2", d, d);
-  linear("decoder.fc.4", 1, d);
+  s.linear(in, "decoder.fc.0", d, d);
+  s.linear(in, "decoder.fc.2", d, d);
+  s.linear(in, "decoder.fc.4", 1, d);
   if (in.flip()) {
-    linear("mvc_decoder.gene2query", d, d);
-    add("mvc_decoder.W.weight", {d, d});
+    s.linear(in, "mvc_decoder.gene2query", d, d);
+    s.add(in, "mvc_decoder.W.weight", {d, d});
   }
-  s.vocabulary = names(in, m);
-  if (!in.one_in(8)) s.vocabulary[0] = "<cls>";
-  if (in.flip()) s.vocabulary[1] = "<pad>";
+  s.names = names(in, m);
+  if (!in.one_in(8)) s.names[0] = "<cls>";
+  if (in.flip()) s.names[1] = "<pad>";
   s.options.heads = in.in(1, 2);
+  return s;
+}
+
+State of_scbert(Input& in) {
+  State s;
+  const std::int64_t d = 4, m = in.in(1, 3), inner = in.in(1, 3), heads = in.in(1, 2),
+                     width = in.in(1, 3), classes = in.in(2, 5), features = in.in(1, 3);
+  s.add(in, "pos_emb.emb.weight", {m + 1, d});
+  s.add(in, "token_emb.weight", {classes, d});
+  for (std::int64_t b = in.in(0, 2); b > 0; --b) {
+    const std::string name = "performer.net.layers." + std::to_string(b - 1) + ".";
+    s.norm(in, name + "0.norm", d);
+    for (const char* which : {"to_q", "to_k", "to_v"})
+      s.add(in, name + "0.fn." + which + ".weight", {heads * width, d});
+    s.add(in, name + "0.fn.fast_attention.projection_matrix", {features, width});
+    s.linear(in, name + "0.fn.to_out", d, heads * width);
+    s.norm(in, name + "1.norm", d);
+    s.linear(in, name + "1.fn.fn.w1", inner, d);
+    s.linear(in, name + "1.fn.fn.w2", d, inner);
+  }
+  s.norm(in, "norm", d);
+  s.linear(in, "to_out", classes, d);
+  s.names = names(in, m);
+  s.options.heads = heads;
+  s.options.positions = in.flip() ? cape::PositionKind::fixed : cape::PositionKind::trained;
   return s;
 }
 

@@ -19,7 +19,7 @@ import cape;
 
 #include "errors.hpp"
 #include "parity.hpp"
-#include "transformer/scgpt_twin.hpp"
+#include "transformer/twins.hpp"
 
 using cape::Backbone;
 using cape::BackboneOptions;
@@ -195,6 +195,7 @@ void check_forward(const Case& c, double most) {
 
 test::Scgpt twin_of(const Case& c) {
   test::Scgpt twin;
+  twin.heads = 4;
   twin.stream = c.stream;
   for (const auto& [name, values] : test::read_parity(c.weights + "/weights.safetensors"))
     twin.state[name] = {values.begin(), values.end()};
@@ -244,6 +245,103 @@ double loss_of(const std::vector<Part>& parts, bool mvc, std::vector<std::vector
 
 double norm(const std::vector<double>& x) {
   return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+// ----------------------------------------------------------------------------------------- scBERT
+
+constexpr const char* scbert_weights = "scbert_performer/weights.safetensors";
+constexpr std::int64_t scbert_length = 31; // 30 features, and the token at the end
+
+const std::vector<std::string> scbert_cases = {"scbert_performer", "scbert_performer_mask",
+                                               "scbert_performer_rankrope", "scbert_cape_rotary"};
+
+double scbert_tolerance(const std::string& name) { // angles of ranks were floats
+  return name == "scbert_performer_rankrope" ? 1e-6 : 1e-12;
+}
+
+test::ScbertInput scbert_input(const std::string& name) {
+  const Values in = test::read_parity(name + "/inputs.safetensors");
+  test::ScbertInput input{.token = in.at("in.tokens"), .keep = {}, .angle = {}};
+  if (in.contains("in.mask")) input.keep = in.at("in.mask");
+  if (name == "scbert_performer_rankrope")
+    for (const double position : in.at("in.external_positions"))
+      for (int t = 0; t < 4; ++t) input.angle.push_back(position * std::pow(1e4, -t / 4.0));
+  if (name == "scbert_cape_rotary") {
+    input.angle = in.at("in.e");
+    for (double& angle : input.angle) angle *= std::numbers::pi / 4;
+  }
+  return input;
+}
+
+test::Scbert scbert_twin(const std::string& name) {
+  test::Scbert twin;
+  twin.heads = 3;
+  for (const auto& [tensor, values] : test::read_parity(scbert_weights))
+    twin.state[tensor] = {values.begin(), values.end()};
+  if (name == "scbert_cape_rotary")
+    std::ranges::fill(twin.state.at("pos_emb.emb.weight"), test::Complex(0));
+  return twin;
+}
+
+test::Complex scbert_mean_squares(const test::ScbertOutput& out) {
+  test::Complex loss = 0;
+  for (const test::Complex& v : out.logits) loss += v * v / double(out.logits.size());
+  const std::size_t d = 24, length = scbert_length, cells = out.rows.size() / d / length;
+  for (std::size_t c = 0; c < cells; ++c)
+    for (std::size_t j = 0; j < d; ++j) {
+      test::Complex mean = 0;
+      for (std::size_t i = 0; i < length; ++i)
+        mean += out.rows[(c * length + i) * d + j] / double(length);
+      loss += mean * mean / double(cells * d);
+    }
+  return loss;
+}
+
+// Cross entropy of hidden tokens, all of bin 3, over the first classes.
+test::Complex scbert_cross_entropy(const test::ScbertOutput& out, const test::ScbertInput& in,
+                                   std::size_t classes) {
+  test::Complex loss = 0;
+  double n = 0;
+  for (std::size_t i = 0; i < in.token.size(); ++i)
+    if (in.token[i] == 6) {
+      test::Complex sum = 0;
+      for (std::size_t c = 0; c < classes; ++c) sum += std::exp(out.logits[i * 7 + c]);
+      loss += std::log(sum) - out.logits[i * 7 + 3];
+      ++n;
+    }
+  return loss / n;
+}
+
+std::vector<std::string> scbert_features() {
+  std::vector<std::string> names;
+  while (std::ssize(names) + 1 < scbert_length) names.push_back("g" + std::to_string(names.size()));
+  return names;
+}
+
+BackboneOptions scbert_options(PositionKind positions) {
+  BackboneOptions o = cape::backbone_preset("scbert");
+  o.heads = 3;
+  o.positions = positions;
+  return o;
+}
+
+// The cells with the token at the end in the place of <cls>; from: where each token is there.
+Tokens scbert_tokens(const test::ScbertInput& in, std::vector<std::size_t>& from) {
+  Tokens tokens;
+  const auto n = static_cast<std::int64_t>(in.token.size());
+  for (std::int64_t first = 0; first < n; first += scbert_length) {
+    tokens.start.push_back(tokens.size());
+    for (std::int64_t i = 0; i < scbert_length; ++i) {
+      const std::int64_t place = (i + scbert_length - 1) % scbert_length;
+      const double token = in.token[at(first + place)];
+      tokens.feature.push_back(static_cast<std::int32_t>(i - 1));
+      tokens.hidden.push_back(token == 6);
+      tokens.value.push_back(token == 6 ? 0 : static_cast<float>(token));
+      from.push_back(at(first + place));
+    }
+  }
+  tokens.start.push_back(tokens.size());
+  return tokens;
 }
 
 } // namespace
@@ -391,6 +489,202 @@ BOOST_AUTO_TEST_CASE(a_state_without_the_part_of_cells_starts_it_anew) {
         std::equal(first, first + slot.size(), without.parameters.begin() + slot.first);
     BOOST_TEST(same == !slot.name.starts_with("cell."));
   }
+}
+
+using Numbers = std::tuple<float, double>;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(scbert_computes_the_same, T, Numbers) {
+  const test::ScbertInput in = scbert_input("scbert_performer");
+  const Values expected = test::read_parity("scbert_performer/io.f64.safetensors");
+  std::vector<std::size_t> from;
+  const Tokens tokens = scbert_tokens(in, from);
+  Run run;
+  for (const PositionKind positions : {PositionKind::fixed, PositionKind::trained}) {
+    const Backbone b = cape::load_scbert(read_tensors(scbert_weights), scbert_features(),
+                                         scbert_options(positions), run);
+    const auto out = cape::encode<T>(b, parameters_as<T>(b), tokens, run);
+    double worst_rows = 0, worst_logits = 0;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      for (std::size_t j = 0; j < 24; ++j)
+        worst_rows =
+            std::max(worst_rows, std::fabs(static_cast<double>(out.tokens[i * 24 + j]) -
+                                           expected.at("out.encodings")[from[i] * 24 + j]));
+      for (std::size_t c = 0; c < 6; ++c)
+        worst_logits =
+            std::max(worst_logits, std::fabs(static_cast<double>(out.predictions[i * 6 + c]) -
+                                             expected.at("out.logits")[from[i] * 7 + c]));
+    }
+    BOOST_TEST_MESSAGE("scbert_performer " << (sizeof(T) == 4 ? "float" : "double") << ": rows "
+                                           << worst_rows << ", logits " << worst_logits);
+    BOOST_TEST(worst_rows <= (sizeof(T) == 4 ? 1e-5 : 1e-12));
+    BOOST_TEST(worst_logits <= (sizeof(T) == 4 ? 1e-5 : 1e-12));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(scbert_has_the_same_gradients) {
+  constexpr double h = 1e-100;
+  Run run;
+  const Tensors state = read_tensors(scbert_weights);
+  for (const std::string& name : scbert_cases) BOOST_TEST_CONTEXT(name) {
+      const double tolerance = scbert_tolerance(name);
+      const test::ScbertInput in = scbert_input(name);
+      const Values expected = test::read_parity(name + "/io.f64.safetensors"),
+                   stored = test::read_parity(name + "/grads.f64.safetensors");
+      test::Scbert twin = scbert_twin(name);
+      const test::ScbertOutput out = twin(in);
+      BOOST_TEST(std::fabs(scbert_mean_squares(out).real() - expected.at("out.loss_meansq")[0]) <
+                 10 * tolerance);
+      BOOST_TEST(std::fabs(scbert_cross_entropy(out, in, 7).real() -
+                           expected.at("train.ce_ignore6")[0]) < 10 * tolerance);
+      std::vector<std::size_t> from;
+      const Tokens tokens = scbert_tokens(in, from);
+      const Backbone b =
+          cape::load_scbert(state, scbert_features(), scbert_options(PositionKind::fixed), run);
+      const bool ours_has_it = name == "scbert_performer";
+      std::vector<double> gradient(b.parameters.size());
+      std::vector<float> float_gradient(b.parameters.size());
+      const std::vector<float> target(at(tokens.size()), 3.0f);
+      const double loss = cape::pretrain_loss<double>(b, parameters_as<double>(b), tokens, target,
+                                                      0, -1, gradient, run);
+      cape::pretrain_loss<float>(b, b.parameters, tokens, target, 0, -1, float_gradient, run);
+      if (ours_has_it)
+        BOOST_TEST(std::fabs(loss - scbert_cross_entropy(out, in, 6).real()) < 1e-12);
+      double worst_twin = 0, worst = 0, worst_float = 0;
+      for (std::size_t t = 0; t < state.all.size(); ++t) {
+        const std::string& tensor = state.all[t].name;
+        if (!stored.contains(tensor)) continue; // not trained there
+        Tensors direction = state;
+        for (auto& one : direction.all) std::ranges::fill(one.values, 0.0f);
+        cape::Rng rng(22, {t});
+        for (float& v : direction.all[t].values) v = static_cast<float>(rng.normal());
+        const std::vector<float>& d = direction.all[t].values;
+        const test::Numbers before = twin.state.at(tensor);
+        for (std::size_t i = 0; i < d.size(); ++i)
+          twin.state.at(tensor)[i] += test::Complex(0, h * static_cast<double>(d[i]));
+        const test::ScbertOutput moved = twin(in);
+        twin.state.at(tensor) = before;
+        const std::vector<double>& g = stored.at(tensor);
+        worst_twin =
+            std::max(worst_twin, std::fabs(scbert_mean_squares(moved).imag() / h -
+                                           std::inner_product(g.begin(), g.end(), d.begin(), 0.0)) /
+                                     (norm(g) + 1e-6));
+        if (!ours_has_it) continue;
+        const Backbone along = cape::load_scbert(direction, scbert_features(),
+                                                 scbert_options(PositionKind::fixed), run);
+        double ours = 0, ours_float = 0, length = 0;
+        for (std::size_t i = 0; i < gradient.size(); ++i) {
+          const auto step = static_cast<double>(along.parameters[i]);
+          ours += gradient[i] * step;
+          ours_float += static_cast<double>(float_gradient[i]) * step;
+          length += std::fabs(gradient[i] * step);
+        }
+        const double theirs = scbert_cross_entropy(moved, in, 6).imag() / h;
+        worst = std::max(worst, std::fabs(ours - theirs) / (length + 1e-6));
+        worst_float = std::max(worst_float, std::fabs(ours_float - theirs) / (length + 1e-6));
+      }
+      BOOST_TEST_MESSAGE(name << ": twin " << worst_twin << ", double " << worst << ", float "
+                              << worst_float);
+      BOOST_TEST(worst_twin < 100 * tolerance);
+      BOOST_TEST(worst < 1e-10);
+      BOOST_TEST(worst_float < 1e-4);
+    }
+}
+
+// There the token at the end is turned too and each cell has angles of its own, which our model has
+// not; so the attention of each block alone, from the rows that it is given.
+BOOST_AUTO_TEST_CASE_TEMPLATE(scbert_attends_the_same_with_turned_and_without_masked, T, Numbers) {
+  Run run;
+  const Values weights = test::read_parity(scbert_weights);
+  for (const std::string& name : scbert_cases) BOOST_TEST_CONTEXT(name) {
+      const test::ScbertInput in = scbert_input(name);
+      const Values expected = test::read_parity(name + "/io.f64.safetensors");
+      double worst = 0;
+      std::vector<double> rows = expected.at("inter.input_emb");
+      for (const std::string block : {"0", "1"}) {
+        const std::string state = "performer.net.layers." + block + ".0.",
+                          inter = "inter.layer" + block + ".";
+        const auto get = [&](const std::string& tensor) {
+          return test::as<T>(weights.at(state + tensor));
+        };
+        const std::int64_t n = std::ssize(in.token), d = 24;
+        std::vector<T> x(rows.begin(), rows.end()), q(x.size()), k(x.size()), v(x.size()),
+            attended(x.size()), out(x.size());
+        std::vector<cape::layers::RowMoments<T>> moments(at(n));
+        cape::layers::layer_norm<T>(x, {}, get("norm.weight"), get("norm.bias"), 1e-5, x, moments,
+                                    run);
+        cape::layers::linear<T>(x, n, get("fn.to_q.weight"), {}, q, run);
+        cape::layers::linear<T>(x, n, get("fn.to_k.weight"), {}, k, run);
+        cape::layers::linear<T>(x, n, get("fn.to_v.weight"), {}, v, run);
+        if (!in.angle.empty()) {
+          std::vector<std::int32_t> index(at(n));
+          std::iota(index.begin(), index.end(), 0);
+          std::vector<T> cosine, sine;
+          for (std::int64_t i = 0; i < n; ++i)
+            for (std::int64_t j = 0; j < d / 2; ++j) {
+              const double angle = in.angle[at(i * 4 + j % 4)];
+              cosine.push_back(static_cast<T>(std::cos(angle)));
+              sine.push_back(static_cast<T>(std::sin(angle)));
+            }
+          for (std::vector<T>* turned : {&q, &k})
+            cape::layers::turn_rows<T>(*turned, index, {d / 2, cosine, sine}, false, run);
+        }
+        for (std::size_t i = 0; i < v.size(); ++i)
+          if (!in.keep.empty() && in.keep[i / 24] == 0) v[i] = 0; // its mask does this alone
+        cape::AttentionInput<T> input;
+        input.batch = n / scbert_length;
+        input.heads = 3;
+        input.q_length = input.k_length = scbert_length;
+        input.head_dim = 8;
+        input.q = q.data();
+        input.k = k.data();
+        input.v = v.data();
+        cape::performer_attention_forward<T>(
+            input, 16, get("fn.fast_attention.projection_matrix").data(), attended.data(), run);
+        cape::layers::linear<T>(attended, n, get("fn.to_out.weight"), get("fn.to_out.bias"), out,
+                                run);
+        worst = std::max(worst, test::largest_difference(out, expected.at(inter + "attn_out")));
+        for (std::size_t i = 0; i < rows.size(); ++i) // what the next block is given
+          rows[i] += expected.at(inter + "attn_out")[i] + expected.at(inter + "ff_out")[i];
+      }
+      BOOST_TEST_MESSAGE(name << (sizeof(T) == 4 ? " float" : " double") << ": attention "
+                              << worst);
+      BOOST_TEST(worst <= (sizeof(T) == 4 ? 1e-5 : scbert_tolerance(name)));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_state_of_scbert_is_refused_by_name) {
+  Run run;
+  const Tensors whole = read_tensors(scbert_weights);
+  const auto refused = [&](Status status, const std::string& part, auto change) {
+    Tensors state = whole;
+    std::vector<std::string> names = scbert_features();
+    BackboneOptions o = scbert_options(PositionKind::fixed);
+    change(state, names, o);
+    BOOST_TEST_CONTEXT(part)
+    BOOST_TEST(test::fails_with(status, part, [&] { cape::load_scbert(state, names, o, run); }));
+  };
+  for (const auto& tensor : whole.all) {
+    const std::string& name = tensor.name;
+    if (name.ends_with("calls_since_last_redraw")) continue;
+    const bool tells_blocks = name.ends_with("layers.1.0.fn.to_q.weight");
+    refused(Status::bad_format,
+            tells_blocks ? "tensor \"performer.net.layers.1." : "there is no tensor \"",
+            [&](Tensors& state, auto&, auto&) {
+              std::erase_if(state.all, [&](const auto& t) { return t.name == name; });
+            });
+    refused(Status::bad_format, "tensor \"" + name + "\" has", [&](Tensors& state, auto&, auto&) {
+      std::ranges::find(state.all, name, &cape::Tensor::name)->values.back() = std::nanf("");
+    });
+  }
+  refused(Status::bad_format, "has the shape [31, 24]; it must be [30, 1 or more]",
+          [](auto&, auto& names, auto&) { names.pop_back(); });
+  refused(
+      Status::bad_format, "tensor \"to_out.conv1.weight\" belongs to none",
+      [](Tensors& state, auto&, auto&) { state.all.push_back({"to_out.conv1.weight", {1}, {0}}); });
+  refused(Status::invalid_argument, "are 24 wide together and model.heads is 5",
+          [](auto&, auto&, auto& o) { o.heads = 5; });
+  refused(Status::invalid_argument, "must be fixed or trained",
+          [](auto&, auto&, auto& o) { o.positions = PositionKind::rotary; });
 }
 
 int main(int argc, char* argv[]) {
