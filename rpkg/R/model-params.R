@@ -6,9 +6,9 @@
 #' 5, says what follows which source.
 #'
 #' @param preset where the defaults come from.
-#' @param ... settings by name: for `BackboneParam()` `width`, `heads`, `blocks`, `feed.forward`, `norm.order`
+#' @param ... settings by name: for `BackboneParam()` `width`, `heads`, `head.width`, `blocks`, `feed.forward`, `norm.order`
 #'   (`"pre"`, `"post"`, `"stream"`), `activation` (`"relu"`, `"gelu"`, `"gelu_tanh"`, ...), `attention` (`"exact"`,
-#'   `"linear"`), `random.features`, `attention.bias`, `values` (`"continuous"`, `"quantile_bins"`, `"fixed_bins"`),
+#'   `"linear"`, `"performer"`), `random.features`, `attention.bias`, `values` (`"continuous"`, `"quantile_bins"`, `"fixed_bins"`),
 #'   `bins`, `value.embedding` (`"network"`, `"table"`), `hidden.value`, `embedding.norm`, `decoder.layers`, `loss`
 #'   (`"square"`, `"cross_entropy"`), `angle.scale` (`"largest"`, `"literal"`), `largest.angle`,
 #'   `learn.angle.factor`, `dropout`; for `PretrainParam()` `epochs`, `batch.cells`, `length`, `zeros`, `hidden`,

@@ -250,11 +250,13 @@ void change(Input& in, Tensors& tensors) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input in(data, size);
   Run run;
-  if (in.flip()) {
-    State s = of_scgpt(in);
+  const std::int64_t kind = in.in(0, 3);
+  if (kind < 2) {
+    State s = kind == 0 ? of_scgpt(in) : of_scbert(in);
     change(in, s.tensors);
+    const auto load = kind == 0 ? cape::load_scgpt : cape::load_scbert;
     try_to(
-        [&] { return cape::load_scgpt(s.tensors, s.vocabulary, s.options, run); },
+        [&] { return load(s.tensors, s.names, s.options, run); },
         {Status::bad_format, Status::invalid_argument, Status::dim_mismatch, Status::unsupported});
     return 0;
   }
