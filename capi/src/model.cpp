@@ -183,6 +183,21 @@ cape_status cape_model_attention(double* out, int64_t n_rows, int64_t n_cols,
       });
 }
 
+cape_status cape_model_hidden_loss(double* loss_out, double* relative_out, const cape_model* model,
+                                   const cape_cells* cells, const cape_options* options) {
+  clear(loss_out, relative_out);
+  return guard(options, [&](const cape_options& o) {
+    required(loss_out, "loss_out");
+    required(relative_out, "relative_out");
+    const cape::Backbone& backbone = backbone_of(model);
+    const cape::Cells table = cells_of(cells);
+    cape::Run run = make_run(o);
+    const cape::HiddenLoss hidden = cape::hidden_loss(backbone, table, o.values.pretrain, run);
+    *loss_out = hidden.loss;
+    *relative_out = hidden.relative;
+  });
+}
+
 cape_status cape_model_memory(double* pretrain_out, double* embed_out, const cape_model* model,
                               const cape_options* options) {
   clear(pretrain_out, embed_out);

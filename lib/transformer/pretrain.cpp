@@ -7,6 +7,7 @@ module;
 #include <functional>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -143,11 +144,14 @@ struct Validation {
   std::vector<Sample> batches;
   double baseline = 0; ///< the loss of guesses by feature alone
 
-  double operator()(Objective<float>& objective, std::span<const float> parameters,
-                    Run& run) const {
+  // The mean loss over all hidden values; before(batch) is called before each.
+  template <class F>
+  double operator()(Objective<float>& objective, std::span<const float> parameters, Run& run,
+                    F before) const {
     double sum = 0, n = 0;
-    for (const Sample& batch : batches) {
-      run.poll();
+    for (std::size_t b = 0; b < batches.size(); ++b) {
+      before(static_cast<std::int64_t>(b));
+      const Sample& batch = batches[b];
       const auto hidden = static_cast<double>(hidden_tokens(batch.tokens));
       if (hidden == 0) continue;
       sum += hidden * objective(parameters, batch.tokens, batch.target, 0, -1, {}, run);
@@ -182,12 +186,23 @@ Validation make_validation(const Cells& cells, std::span<const std::int64_t> num
 void check(const Backbone& start, const Cells& cells, const PretrainOptions& options) {
   PretrainOptions o = options;
   check_options(fields(o));
+  if (const Slots slots(start.options, std::ssize(start.features), start.positions.cols());
+      std::ssize(start.parameters) != slots.size)
+    throw Error(Status::dim_mismatch, message("the model has ", start.parameters.size(),
+                                              " parameters; its options say ", slots.size));
   const auto wrong = [](Status status, const auto&... text) {
     throw Error(status, message(text...));
   };
   if (cells.features != std::ssize(start.features))
     wrong(Status::dim_mismatch, "the cells have ", cells.features, " features; the model has ",
           start.features.size());
+}
+
+void check_training(const Backbone& start, const Cells& cells, const PretrainOptions& options) {
+  check(start, cells, options);
+  const auto wrong = [](Status status, const auto&... text) {
+    throw Error(status, message(text...));
+  };
   const auto held = options.validation > 0
                         ? std::max(options.validation * static_cast<double>(cells.cells), 1.0)
                         : 0.0;
@@ -261,14 +276,10 @@ std::int64_t restore(const Checkpoint& checkpoint, Pretrained& fit, std::vector<
 
 Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
                     Run& run, Checkpoint* checkpoint) {
-  check(start, cells, options);
+  check_training(start, cells, options);
   const std::int64_t features = cells.features;
   Pretrained fit{start, {}, 0};
   Objective<float> objective(start);
-  if (std::ssize(start.parameters) != objective.slots().size)
-    throw Error(Status::dim_mismatch,
-                message("the model has ", start.parameters.size(), " parameters; its options say ",
-                        objective.slots().size));
   check_memory(pretrain_memory(start, options),
                message("training a model of ", start.parameters.size(), " parameters"));
 
@@ -334,7 +345,7 @@ Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOpt
       run.report({"pretrain", step + 1, steps, loss});
     }
     if (!validation.batches.empty()) {
-      epoch.validation = validation(objective, parameters, run);
+      epoch.validation = validation(objective, parameters, run, [&](std::int64_t) { run.poll(); });
       epoch.relative = validation.baseline > 0 ? epoch.validation / validation.baseline : none;
     }
     const auto better = [&] {
@@ -349,6 +360,32 @@ Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOpt
     if (checkpoint != nullptr) save(fit, parameters, stepper.adam(), step, *checkpoint);
   }
   return fit;
+}
+
+HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const PretrainOptions& options,
+                       Run& run) {
+  check(backbone, cells, options);
+  Objective<float> objective(backbone);
+  std::vector<std::int64_t> all(at(cells.cells));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  FeatureNumbers numbers(cells.features, backbone.options);
+  for_cells(cells, all, run, [&](std::span<const double> values, std::int64_t) {
+    numbers.add(tokenize(values, cells.features, backbone.options, options.zeros));
+  });
+  if (numbers.empty())
+    throw Error(Status::invalid_argument, "the cells have no value that could be hidden");
+  const Validation held = make_validation(
+      cells, all, backbone.options, {options.length, options.zeros, options.hidden}, numbers, run);
+  const std::int64_t batches = std::ssize(held.batches);
+  HiddenLoss out;
+  out.loss = held(objective, backbone.parameters, run,
+                  [&](std::int64_t b) { run.report({"encode", b, batches}); });
+  if (!std::isfinite(out.loss))
+    throw Error(Status::invalid_argument,
+                "the loss is not finite: the model's parameters or the values are too large");
+  out.relative = held.baseline > 0 ? out.loss / held.baseline : 0;
+  run.report({"encode", batches, batches});
+  return out;
 }
 
 } // namespace cape

@@ -150,6 +150,16 @@ struct Pretrained {
 Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
                     Run& run, Checkpoint* checkpoint = nullptr);
 
+/// How well a model predicts hidden values of cells, which it should not have been trained on: a
+/// share options.hidden of at most options.length values of each cell is hidden, by the seed.
+struct HiddenLoss {
+  double loss = 0;     ///< mean over the hidden values, see ValueLoss
+  double relative = 0; ///< over the loss of guessing each feature by its values in these cells
+};
+/// Errors as pretrain(). Reports progress as "encode".
+HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells,
+                       const PretrainOptions& options, Run& run);
+
 /// Bytes that pretrain() needs at most beside the table, and a call of encode() for one cell of all
 /// features.
 double pretrain_memory(const Backbone& backbone, const PretrainOptions& options);

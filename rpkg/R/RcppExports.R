@@ -117,6 +117,10 @@ core_model_attention <- function(bytes, values, block, settings, progress) {
     .Call(`_capeOmics_core_model_attention`, bytes, values, block, settings, progress)
 }
 
+core_model_hidden_loss <- function(bytes, values, settings, progress) {
+    .Call(`_capeOmics_core_model_hidden_loss`, bytes, values, settings, progress)
+}
+
 core_model_memory <- function(bytes, settings) {
     .Call(`_capeOmics_core_model_memory`, bytes, settings)
 }

@@ -291,6 +291,40 @@ model_values <- function(model, x, assay.type, max.missing, verbose) {
     values
 }
 
+#' How well hidden values are predicted
+#'
+#' Hides a part of the values of cells, and compares what the model predicts of them with what they are. The cells
+#' should not be those that it was trained on.
+#'
+#' @inheritParams cape_embed_cells
+#' @param training a [PretrainParam()]: the share that is hidden (`hidden`), and how many values of a cell are looked
+#'   at, at most (`length`). `NULL`: as in the training of the model.
+#' @param seed what is hidden: a whole number; `NULL` draws it from R's random numbers.
+#' @return A named vector: `loss`, the mean over the hidden values of their squared error (or of the negative
+#' logarithm of the probability of their bin), and `relative`, the same over that of guessing each feature by its
+#' mean (or shares of bins) in these cells: 1 is no better than that.
+#' @examples
+#' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
+#' x <- cape_simulate_data(truth, 200, mechanism = "linear", seed = 2)
+#' model <- cape_pretrain(x[, 1:150], training = PretrainParam(epochs = 5L), seed = 4)
+#' cape_hidden_loss(model, x[, 151:200], seed = 1)
+#' @export
+cape_hidden_loss <- function(model, newdata, training = NULL, seed = NULL, assay.type = NULL, max.missing = 0.5,
+                             num.threads = 1L, verbose = FALSE) {
+    check_class(model, "CapeModel", "model")
+    check_flag(verbose, "verbose")
+    if (is.null(training)) {
+        training <- if (length(model@training) > 0L) new("PretrainParam", values = model@training) else PretrainParam()
+    }
+    check_class(training, "PretrainParam", "training")
+    seed <- run_seed(seed)
+    values <- model_values(model, newdata, assay.type, max.missing, verbose)
+    chosen <- c(settings(training), run_settings(seed, num.threads))
+    with_progress(verbose, function(progress) {
+        with_features(model@features, core_model_hidden_loss(model@model, values, chosen, progress), colnames(values))
+    })
+}
+
 #' Which feature attends to which
 #'
 #' The mean weight of attention over heads and cells.

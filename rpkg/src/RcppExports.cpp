@@ -374,6 +374,19 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// core_model_hidden_loss
+Rcpp::NumericVector core_model_hidden_loss(const Rcpp::RawVector& bytes, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress);
+RcppExport SEXP _capeOmics_core_model_hidden_loss(SEXP bytesSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_hidden_loss(bytes, values, settings, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
 // core_model_memory
 Rcpp::NumericVector core_model_memory(const Rcpp::RawVector& bytes, const Rcpp::CharacterVector& settings);
 RcppExport SEXP _capeOmics_core_model_memory(SEXP bytesSEXP, SEXP settingsSEXP) {
@@ -588,6 +601,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_model_embed_cells", (DL_FUNC) &_capeOmics_core_model_embed_cells, 5},
     {"_capeOmics_core_model_embed_features", (DL_FUNC) &_capeOmics_core_model_embed_features, 4},
     {"_capeOmics_core_model_attention", (DL_FUNC) &_capeOmics_core_model_attention, 5},
+    {"_capeOmics_core_model_hidden_loss", (DL_FUNC) &_capeOmics_core_model_hidden_loss, 4},
     {"_capeOmics_core_model_memory", (DL_FUNC) &_capeOmics_core_model_memory, 2},
     {"_capeOmics_core_rotate", (DL_FUNC) &_capeOmics_core_rotate, 3},
     {"_capeOmics_core_simulate_dag", (DL_FUNC) &_capeOmics_core_simulate_dag, 2},

@@ -196,6 +196,18 @@ arma::mat core_model_attention(const Rcpp::RawVector &bytes, const arma::mat &va
 }
 
 // [[Rcpp::export(rng = false)]]
+Rcpp::NumericVector core_model_hidden_loss(const Rcpp::RawVector &bytes, const arma::mat &values,
+                                           const Rcpp::CharacterVector &settings, SEXP progress) {
+  Options options(settings, progress);
+  Model model;
+  load(model, bytes, options);
+  const Cells cells(values);
+  double loss = 0, relative = 0;
+  check(cape_model_hidden_loss(&loss, &relative, model.get(), &cells.cells, options.get()));
+  return Rcpp::NumericVector::create(Rcpp::_["loss"] = loss, Rcpp::_["relative"] = relative);
+}
+
+// [[Rcpp::export(rng = false)]]
 Rcpp::NumericVector core_model_memory(const Rcpp::RawVector &bytes,
                                       const Rcpp::CharacterVector &settings) {
   Options options(settings, R_NilValue);

@@ -96,6 +96,10 @@ int main(void) {
     for (int j = 0; j < FEATURES; ++j) sum += map[j * (FEATURES + 1) + i];
     CHECK(sum > 0 && sum <= 1 + 1e-2); /* missing values shift means a little */
   }
+  double loss = 0, relative = 0;
+  CHECK_OK(cape_model_hidden_loss(&loss, &relative, model, &dense, o));
+  CHECK(loss > 0 && relative > 0.1 && relative < 3); /* there is nothing to learn in noise */
+  CHECK_NULL(cape_model_hidden_loss(NULL, &relative, model, &dense, o), "loss_out");
   double training = 0, embedding = 0;
   CHECK_OK(cape_model_memory(&training, &embedding, model, o));
   CHECK(training > 0 && embedding > 0);

@@ -96,6 +96,12 @@ BOOST_AUTO_TEST_CASE(factors_are_learned) {
   BOOST_TEST(reached < 0.3);
   BOOST_TEST(reached > best);
 
+  // Of cells that it has not seen, hardly more.
+  const cape::HiddenLoss unseen = cape::hidden_loss(
+      fit.backbone, cape::cells_of(factors(900).view()), short_training(1), run);
+  BOOST_TEST(unseen.relative < 1.2 * reached);
+  BOOST_TEST(unseen.relative > best);
+
   // Nothing tells features apart: no better than a guess from all the values.
   const auto blind = cape::pretrain(start(small(PositionKind::none)), cape::cells_of(x.view()),
                                     short_training(20), run);

@@ -943,6 +943,12 @@ CAPE_API cape_status cape_model_embed_features(double* out, int64_t n_rows, int6
 CAPE_API cape_status cape_model_attention(double* out, int64_t n_rows, int64_t n_cols,
                                           const cape_model* model, const cape_cells* cells,
                                           int64_t block, const cape_options* options);
+/* How well the model predicts hidden values of cells (which it should not have been trained on): a
+ * share pretrain.hidden of at most pretrain.length values of each is hidden, by the seed. The mean
+ * loss, and the same over that of guessing each feature by its values in these cells. */
+CAPE_API cape_status cape_model_hidden_loss(double* loss_out, double* relative_out,
+                                            const cape_model* model, const cape_cells* cells,
+                                            const cape_options* options);
 /* Bytes that cape_model_pretrain() needs at most beside the cells, and cape_model_embed_cells().
  * Outputs may be NULL. */
 CAPE_API cape_status cape_model_memory(double* pretrain_out, double* embed_out,
