@@ -89,7 +89,7 @@ struct PretrainOptions {
   double cell_weight = 0;        ///< of the loss of what <cls> alone predicts (scGPT's GEPC)
   double learning_rate = 3e-3;
   double warm_up = 0.1; ///< share of the steps in which the rate rises
-  double weight_decay = 0.01;
+  double weight_decay = 0.1;
   double clip = 1;            ///< longest gradient
   double validation = 0.1;    ///< share of the cells that tell when to stop; 0: none
   std::int64_t patience = 10; ///< epochs without a better validation loss before the end

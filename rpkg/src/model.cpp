@@ -113,11 +113,9 @@ Rcpp::List core_model_pretrain(const Rcpp::RawVector &start, const arma::mat &va
   Model from, model;
   load(from, start, options);
   const Cells cells(values);
-  {
-    Checkpoint checkpoint(store, options);
-    checkpoint.check_or_keep(cape_model_pretrain(model.out(), from.get(), &cells.cells,
-                                                 checkpoint.get(), options.get()));
-  }
+  Checkpoint checkpoint(store, options);
+  checkpoint.check_or_keep(cape_model_pretrain(model.out(), from.get(), &cells.cells,
+                                               checkpoint.get(), options.get()));
   const cape_model_info info = describe(model);
   arma::mat history(static_cast<arma::uword>(info.n_epochs), 4);
   check(cape_model_history(history.memptr(), info.n_epochs, 4, model.get()));
