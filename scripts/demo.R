@@ -36,6 +36,14 @@ print(utils::head(data.frame(feature = names(generality), generality = round(gen
       row.names = FALSE)
 cat(sprintf("\nTime: %.1f s on 2 threads\n", time[["elapsed"]]))
 
+
+# A transformer that has the positions: the vectors of the cells.
+model <- cape_pretrain(sce, assay.type = call$assay.type, seed = 1, num.threads = 2L)
+sce <- cape_embed_cells(sce, model, assay.type = call$assay.type, num.threads = 2L)
+cat("\n")
+print(model)
+cat("reducedDim(sce, \"CAPE\") has the vectors of the cells\n\n")
+
 picture <- function(name, plot, width = 8, height = 7)
   ggplot2::ggsave(file.path(output, name), plot, width = width, height = height, dpi = 120)
 picture("dag.png", cape_plot_dag(fit))
@@ -44,5 +52,6 @@ picture("poincare.png", cape_plot_poincare(fit))
 picture("history.png", cape_plot_history(fit), height = 5)
 utils::write.csv(as.data.frame(cape_edges(fit)), file.path(output, "edges.csv"), row.names = FALSE)
 saveRDS(sce, file.path(output, "sce.rds"))
-cat("Wrote dag.png, adjacency.png, poincare.png, history.png, edges.csv and sce.rds into ", output,
+cape_save(model, file.path(output, "model.safetensors"))
+cat("Wrote dag.png, adjacency.png, poincare.png, history.png, edges.csv, sce.rds and model.safetensors into ", output,
     "\n", sep = "")

@@ -3,7 +3,7 @@
 #' `BackboneParam()` says what a model is built of, `PretrainParam()` how it is trained to predict hidden values.
 #' `preset` gives the defaults: `"small"`, for a laptop, or the sizes and forms of published models (`"scgpt"`,
 #' `"scbert"`, `"methylgpt"`), which take days on a CPU at their own sizes. docs/method.md of the sources, section
-#' 5, says what follows which source.
+#' 6, says what follows which source.
 #'
 #' @param preset where the defaults come from.
 #' @param ... settings by name: for `BackboneParam()` `width`, `heads`, `head.width`, `blocks`, `feed.forward`, `norm.order`
