@@ -33,6 +33,10 @@ core_largest_variances <- function(variance, n) {
     .Call(`_capeOmics_core_largest_variances`, variance, n)
 }
 
+core_set_dimnames <- function(x, names) {
+    invisible(.Call(`_capeOmics_core_set_dimnames`, x, names))
+}
+
 core_build <- function() {
     .Call(`_capeOmics_core_build`)
 }

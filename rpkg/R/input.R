@@ -65,7 +65,7 @@ cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NUL
         warning(count_of(length(empty), "cell"), if (counted) " without counts in the features used"
             else " without a value", " (", some_of(quoted(cells[empty])), "): left out of the fit", call. = FALSE)
     }
-    dimnames(table$values) <- list(unique_names(names, table$rows), cells[used])
+    core_set_dimnames(table$values, list(unique_names(names, table$rows), cells[used]))
     list(values = table$values, rows = table$rows, cells = used, input = list(
         n_features = nrow(x), n_cells = ncol(x), empty = cells[empty], assay = source$name,
         transformation = if (is.null(scaling)) "none" else scaling$transformation))

@@ -122,6 +122,16 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// core_set_dimnames
+void core_set_dimnames(SEXP x, const Rcpp::List& names);
+RcppExport SEXP _capeOmics_core_set_dimnames(SEXP xSEXP, SEXP namesSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::List& >::type names(namesSEXP);
+    core_set_dimnames(x, names);
+    return R_NilValue;
+END_RCPP
+}
 // core_build
 Rcpp::List core_build();
 RcppExport SEXP _capeOmics_core_build() {
@@ -580,6 +590,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_transform", (DL_FUNC) &_capeOmics_core_transform, 7},
     {"_capeOmics_core_transform_stored", (DL_FUNC) &_capeOmics_core_transform_stored, 3},
     {"_capeOmics_core_largest_variances", (DL_FUNC) &_capeOmics_core_largest_variances, 2},
+    {"_capeOmics_core_set_dimnames", (DL_FUNC) &_capeOmics_core_set_dimnames, 2},
     {"_capeOmics_core_build", (DL_FUNC) &_capeOmics_core_build, 0},
     {"_capeOmics_core_self_test", (DL_FUNC) &_capeOmics_core_self_test, 0},
     {"_capeOmics_core_blas_rate", (DL_FUNC) &_capeOmics_core_blas_rate, 1},

@@ -186,3 +186,7 @@ Rcpp::IntegerVector core_largest_variances(const Rcpp::NumericVector &variance, 
   check(cape_largest_variances(out.data(), n, variance.begin(), variance.size()));
   return one_based(out);
 }
+
+// In place: dimnames<- would copy a matrix that stands in a list. For one that nobody else has.
+// [[Rcpp::export(rng = false)]]
+void core_set_dimnames(SEXP x, const Rcpp::List &names) { Rf_setAttrib(x, R_DimNamesSymbol, names); }
