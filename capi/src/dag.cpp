@@ -41,6 +41,14 @@ const cape::SparseMatrix& support_of(const cape_dag* dag) {
   return fit.support;
 }
 
+const cape::SparseMatrix& partners_of(const cape_dag* dag) {
+  const cape::Dag& fit = learned(dag);
+  if (fit.partners.empty() && fit.graph.size() > 0)
+    throw cape::Error(cape::Status::bad_state,
+                      "dag was restored from its weights, so it has no partners");
+  return fit.partners;
+}
+
 const cape::SparseMatrix& bag_share_of(const cape_dag* dag) {
   if (learned(dag).bags == 0)
     throw cape::Error(cape::Status::bad_state,
@@ -264,6 +272,10 @@ cape_status cape_dag_support(double* out, int64_t n_rows, int64_t n_cols, const 
   return guard([&] { copy_sparse(out, n_rows, n_cols, support_of(dag)); });
 }
 
+cape_status cape_dag_partners(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
+  return guard([&] { copy_sparse(out, n_rows, n_cols, partners_of(dag)); });
+}
+
 cape_status cape_dag_bag_share(double* out, int64_t n_rows, int64_t n_cols, const cape_dag* dag) {
   return guard([&] { copy_sparse(out, n_rows, n_cols, bag_share_of(dag)); });
 }
@@ -282,6 +294,10 @@ cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag) 
 
 cape_status cape_dag_support_view(cape_sparse_view* out, const cape_dag* dag) {
   return guard([&] { lend(out, support_of(dag)); });
+}
+
+cape_status cape_dag_partners_view(cape_sparse_view* out, const cape_dag* dag) {
+  return guard([&] { lend(out, partners_of(dag)); });
 }
 
 cape_status cape_dag_bag_share_view(cape_sparse_view* out, const cape_dag* dag) {

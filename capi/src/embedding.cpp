@@ -61,7 +61,7 @@ const cape::Embedding& embedding_of(const cape_embedding* embedding) {
 cape_status cape_embedding_fit_from(cape_embedding** out, const cape_dag* dag,
                                     cape_checkpoint* checkpoint, const cape_options* options) {
   return create(out, options, [&](const cape_options& o) {
-    const cape::Digraph& graph = object(dag, "dag").dag.graph;
+    const cape::Digraph graph = graph_to_embed(object(dag, "dag").dag, o.values.embed);
     cape::Run run = make_run(o);
     if (checkpoint == nullptr) return embed_dag(graph, o.values.embed, run);
     cape::Checkpoint& state = object(checkpoint, "checkpoint").state.embedding;

@@ -15,9 +15,9 @@ namespace {
 template <class Archive, class Graph>
 void dag_parts(Archive& archive, Graph& g) {
   auto& d = g.dag;
-  archive(g.learned, d.graph, d.weights, d.sign, d.statistic, d.support, d.bags, d.bag_share,
-          d.required, d.order, d.history, d.converged, d.refined, d.false_discovery_rate,
-          d.tested_pairs, d.h, d.lambda, d.threshold, d.effective_threshold);
+  archive(g.learned, d.graph, d.weights, d.sign, d.statistic, d.support, d.partners, d.bags,
+          d.bag_share, d.required, d.order, d.history, d.converged, d.refined,
+          d.false_discovery_rate, d.tested_pairs, d.h, d.lambda, d.threshold, d.effective_threshold);
   auto& s = d.suggestion;
   archive(s.threshold, s.effects, s.causes, s.differing, d.n_removed_for_acyclicity, d.center,
           d.scale, d.constant, d.collinear, d.warnings);
@@ -76,7 +76,7 @@ void check(const cape_dag& g) {
             "its history is not finite");
   if (!g.learned) {
     require(d.weights.empty() && d.sign.empty() && d.statistic.empty() && d.support.empty() &&
-                d.bags == 0 && d.bag_share.empty() && d.order.empty(),
+                d.partners.empty() && d.bags == 0 && d.bag_share.empty() && d.order.empty(),
             "a graph that was not learned has weights before pruning");
     return;
   }
@@ -89,6 +89,11 @@ void check(const cape_dag& g) {
            std::ranges::all_of(m.values, [](double v) { return v >= 0; });
   };
   require(d.support.empty() || is_of_pairs(d.support), "the support is not of its nodes");
+  require(d.partners.empty() ||
+              (d.partners.rows == nodes && d.partners.cols == nodes && finite(d.partners.values)),
+          "partners are not of its nodes");
+  for (int64_t j = 0; j < d.partners.cols; ++j)
+    require(d.partners(j, j) == 0, "a node is its own partner");
   require(d.bags == 0 ? d.bag_share.empty() : d.bags > 0 && is_of_pairs(d.bag_share),
           "shares of bags are not of its nodes");
   require(is_of(d.center, nodes) && is_of(d.scale, nodes), "the scaling is not of its nodes");
@@ -114,8 +119,8 @@ void check(const cape::Embedding& e) {
           "a number is not finite");
 }
 
-constexpr std::string_view dag_tag = "CAPEDAG2", embedding_tag = "CAPEEMB1",
-                           result_tag = "CAPERES2";
+constexpr std::string_view dag_tag = "CAPEDAG3", embedding_tag = "CAPEEMB1",
+                           result_tag = "CAPERES3";
 
 auto dag_writer(const cape_dag& dag) {
   return [&dag](Writer& to) { dag_parts(to, dag); };

@@ -14,6 +14,7 @@ module cape.dag;
 #include "dag/cost.hpp"
 #include "dag/low_rank.hpp"
 #include "dag/options.hpp"
+#include "dag/partners.hpp"
 #include "dag/screening.hpp"
 #include "dag/support.hpp"
 #include "dag/threshold.hpp"
@@ -92,8 +93,9 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   // Signs take 256 rows.
   const double batch = real(std::min(rows, std::max<std::int64_t>(options.batch_size, 256)));
   if (options.rank > 0)
-    return table_bytes(rows, columns) + std::max(sem::low_rank_memory(columns, batch, options.rank),
-                                                 sem::support_memory(rows, columns));
+    return table_bytes(rows, columns) +
+           std::max({sem::low_rank_memory(columns, batch, options.rank),
+                     sem::support_memory(rows, columns), sem::partners_memory(rows, columns)});
   // Beside the tables, three float ones while candidates are chosen; or the weights, their gradient
   // and two moments, the minibatch with its units and residuals, and the matrices of h, which the
   // result replaces.
@@ -107,7 +109,7 @@ double learn_dag_memory(std::int64_t rows, std::int64_t columns, const DagOption
   const double sums = sem::bag_count(options, rows, columns) > 0 ? 3 * 8 * m * m : 0;
   return table_bytes(rows, columns) + sums +
          std::max({screening, associations + factors, training + factors,
-                   sem::support_memory(rows, columns)});
+                   sem::support_memory(rows, columns), sem::partners_memory(rows, columns)});
 }
 
 double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptions& options_in) {
@@ -127,6 +129,7 @@ double learn_dag_seconds(std::int64_t rows, std::int64_t columns, const DagOptio
   }
   return (inputs < columns ? screening_seconds(rows, columns) : 0) + training +
          sem::support_operations(rows, columns) * per_product +
+         sem::partners_operations(rows, columns, inputs) * per_product / 2 +
          refinement_seconds(rows, columns, options);
 }
 

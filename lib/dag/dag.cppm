@@ -43,6 +43,16 @@ struct Dag {
   SparseMatrix support;
   std::int64_t bags = 0;  ///< fits to parts of the rows whose mean `weights` is; 0: one fit to all
   SparseMatrix bag_share; ///< of these, those with a weight above the threshold; empty without bags
+  /// In the column of every feature that has one above noise: its partner, the one that it has most
+  /// to do with, whatever the others say, on 2,000 evenly spaced rows at most. The entry is the root
+  /// of the share of the squares of the one's normal scores that the scores of the other and their
+  /// squares explain, or of two columns of which most rows have one value, the correlation of having
+  /// another; it is below 0 if what is known lets the edge run from the feature to the partner
+  /// only. Above noise: of all features with a partner a tenth at most are expected to have none
+  /// (Storey's adaptive rule over the features, of p times the other features, at most .5; p of F
+  /// tests of the scores or, of two such columns, Fisher's exact one). With candidates, partners
+  /// are among these
+  SparseMatrix partners;
   SparseMatrix statistic; ///< t statistics of the refinement (0 where not tested); empty if not
                           ///< refined
   /// Of a refined graph: the share of its edges, but those required, that is expected to join what
@@ -165,6 +175,14 @@ Dag prune(const Dag& dag, double tau, Run& run);
 Dag prune(const Dag& dag, double tau);
 /// The same of a graph that was not learned here, whose weights are those of its edges.
 Dag prune(const Digraph& graph, double tau, Run& run);
+
+/// The graph and, for every feature without edges, an edge to it from its partner (or to that, see
+/// Dag::partners), so that Step II has a place for it. In their order, those whose partner they are
+/// joined to already are left as they are: of two features that are each other's partner the first
+/// is the effect. These edges weigh the partner's entry times the weakest edge of the graph, or 1
+/// if it has none, and close no ring, so that the result is acyclic. The graph alone if it was
+/// restored from its weights. O(M + E).
+Digraph covered_graph(const Dag& dag);
 
 /// The weights before pruning, unsigned, as a graph; it may have cycles.
 Digraph unpruned_graph(const Dag& dag);

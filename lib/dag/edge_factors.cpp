@@ -58,6 +58,10 @@ EdgeFactors::EdgeFactors(const Knowledge& k, std::int64_t table_columns,
   check_required();
 }
 
+bool EdgeFactors::goes_backwards(std::size_t cause, std::size_t effect) const {
+  return tier_[cause] >= 0 && tier_[effect] >= 0 && tier_[cause] > tier_[effect];
+}
+
 // The factors without what is required.
 std::vector<double> EdgeFactors::allowed_causes_of(std::int64_t effect) const {
   std::vector<double> factor(columns_.size(), excluded);
@@ -65,8 +69,7 @@ std::vector<double> EdgeFactors::allowed_causes_of(std::int64_t effect) const {
   const Matrix& penalty = knowledge_->penalty;
   if (is_effect_[j])
     for (std::size_t i = 0; i < factor.size(); ++i) {
-      const bool backwards = tier_[i] >= 0 && tier_[j] >= 0 && tier_[i] > tier_[j];
-      if (!is_cause_[i] || backwards) continue;
+      if (!is_cause_[i] || goes_backwards(i, j)) continue;
       // 0 is kept for required edges.
       factor[i] = penalty.empty() ? 1
                                   : std::max(penalty(columns_[i], columns_[j]),
@@ -83,6 +86,18 @@ std::vector<double> EdgeFactors::causes_of(std::int64_t effect) const {
   for (const Edge& e : std::ranges::equal_range(required_, effect, {}, &Edge::to))
     factor[static_cast<std::size_t>(e.from)] = 0;
   return factor;
+}
+
+std::vector<char> EdgeFactors::effects_of(std::int64_t cause) const {
+  const auto i = static_cast<std::size_t>(cause);
+  std::vector<char> effect(columns_.size(), 0);
+  for (std::size_t j = 0; is_cause_[i] && j < effect.size(); ++j)
+    effect[j] = is_effect_[j] && !is_exogenous_[j] && !goes_backwards(i, j);
+  for (const Edge& e : forbidden_)
+    if (e.from == cause) effect[static_cast<std::size_t>(e.to)] = 0;
+  for (const Edge& e : required_)
+    if (e.from == cause) effect[static_cast<std::size_t>(e.to)] = 1;
+  return effect;
 }
 
 void EdgeFactors::check_required() const {

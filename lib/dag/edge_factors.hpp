@@ -19,10 +19,14 @@ public:
   inline bool empty() const noexcept { return knowledge_ == nullptr; } ///< all factors are 1
   /// The factors of all causes of an effect. Not of an empty one. O(M).
   std::vector<double> causes_of(std::int64_t effect) const;
+  /// Whether a column is a possible effect of this cause, of every column. Not of an empty one. O(M
+  /// + forbidden edges).
+  std::vector<char> effects_of(std::int64_t cause) const;
   inline const std::vector<Edge>& required() const noexcept { return required_; }
 
 private:
   std::vector<double> allowed_causes_of(std::int64_t effect) const;
+  bool goes_backwards(std::size_t cause, std::size_t effect) const;
   void check_required() const;
   const Knowledge* knowledge_ = nullptr;
   std::vector<std::int64_t> columns_, tier_;

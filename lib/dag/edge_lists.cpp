@@ -62,4 +62,25 @@ std::vector<Edge> edges_between(const std::vector<Edge>& edges,
   return between;
 }
 
+SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int64_t>& columns,
+                     std::int64_t size, Run& run) {
+  std::vector<std::vector<std::pair<std::int32_t, double>>> entries(static_cast<std::size_t>(size));
+  for (const Edge& e : edges)
+    entries[static_cast<std::size_t>(columns[static_cast<std::size_t>(e.to)])].emplace_back(
+        columns[static_cast<std::size_t>(e.from)], e.weight);
+  SparseMatrix out;
+  out.rows = out.cols = size;
+  out.offsets.push_back(0);
+  for (auto& column : entries) {
+    run.poll();
+    std::ranges::sort(column);
+    for (const auto& [row, value] : column) {
+      out.indices.push_back(row);
+      out.values.push_back(value);
+    }
+    out.offsets.push_back(std::ssize(out.values));
+  }
+  return out;
+}
+
 } // namespace cape

@@ -19,5 +19,9 @@ std::vector<std::int64_t> inverse_numbering(std::int64_t size,
 /// The edges whose ends both have a place, by their places, sorted by effect.
 std::vector<Edge> edges_between(const std::vector<Edge>& edges,
                                 std::span<const std::int64_t> place);
+/// A matrix of columns of the caller's, of that size, from edges by their places in `columns`; what
+/// was left out is 0.
+SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int64_t>& columns,
+                     std::int64_t size, Run& run);
 
 } // namespace cape

@@ -28,6 +28,7 @@ module cape.dag;
 #include "dag/options.hpp"
 #include "dag/order_search.hpp"
 #include "dag/partner_tests.hpp"
+#include "dag/partners.hpp"
 #include "dag/prior.hpp"
 #include "dag/pruning.hpp"
 #include "dag/row_design.hpp"
@@ -42,28 +43,6 @@ namespace {
 
 constexpr std::int64_t min_rows = 10, min_columns = 2;
 constexpr double least_strength = 0.01; ///< of an edge that is there
-
-// Back to the numbers of the caller's columns; what was left out is 0.
-SparseMatrix scatter(const std::vector<Edge>& edges, const std::vector<std::int64_t>& columns,
-                     std::int64_t size, Run& run) {
-  std::vector<std::vector<std::pair<std::int32_t, double>>> entries(static_cast<std::size_t>(size));
-  for (const Edge& e : edges)
-    entries[static_cast<std::size_t>(columns[static_cast<std::size_t>(e.to)])].emplace_back(
-        columns[static_cast<std::size_t>(e.from)], e.weight);
-  SparseMatrix out;
-  out.rows = out.cols = size;
-  out.offsets.push_back(0);
-  for (auto& column : entries) {
-    run.poll();
-    std::ranges::sort(column);
-    for (const auto& [row, value] : column) {
-      out.indices.push_back(row);
-      out.values.push_back(value);
-    }
-    out.offsets.push_back(std::ssize(out.values));
-  }
-  return out;
-}
 
 // The refinement of few columns.
 TestedGraph refine_by_search(const sem::Table& table, const EdgeFactors& known,
@@ -255,6 +234,7 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
   dag.sign = scatter(edges_of(trained.edges.sign), table.columns(), columns, run);
   dag.support = scatter(edges_of(sem::support_of(trained.edges.weights, table, known, run)),
                         table.columns(), columns, run);
+  dag.partners = scatter(sem::partners_of(table, causes, known, run), table.columns(), columns, run);
   dag.bags = bags;
   if (bags > 0) dag.bag_share = scatter(edges_of(bagged.share), table.columns(), columns, run);
 

@@ -72,6 +72,10 @@ Matrix stability_selection(const MatrixView& x, Run& run);
 double edge_p_value(std::span<const double> x, std::span<const double> y, const MatrixView& others,
                     double t);
 
+/// Dag::partners of a table alone: N x M, finite, N >= 2, of which at least 2 columns vary, else
+/// Error(invalid_argument). O(N M^2), parallel.
+SparseMatrix strongest_partners(const MatrixView& x, Run& run);
+
 /// A threshold, and what speaks for it.
 struct ThresholdSuggestion {
   double threshold = 0;

@@ -89,9 +89,16 @@ enum class Start : std::int32_t {
   random   ///< normal with standard deviation 0.1, about the origin
 };
 
+/// What of Step I is embedded, see fit(); embed_dag() embeds the graph that it is given.
+enum class Coverage : std::int32_t {
+  edges,  ///< the graph: features without edges are put at the origin
+  support ///< and for features without edges what has most to do with them, see covered_graph()
+};
+
 /// NaN and -1 mean automatic. fields() has the ranges, the meanings and the sources.
 struct EmbedOptions {
   std::int64_t dims = 64; ///< d; the transformer's feature dimension is 2d
+  Coverage coverage = Coverage::support;
   Objective objective = Objective::soft;
   Optimizer optimizer = Optimizer::radam;
   Space space = Space::hyperbolic;

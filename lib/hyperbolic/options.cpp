@@ -20,6 +20,12 @@ OptionFields fields(EmbedOptions& o) {
        .max = 4096,
        .doc = "Dimensions d of the hyperbolic space; a transformer's features have 2d",
        .source = "paper, sec_hyperbolic"},
+      {.name = "embed.coverage",
+       .value = choice(o.coverage, {"edges", "support"}),
+       .doc = "What of a learned graph is embedded. edges: the graph; features without edges are put "
+              "at the origin. support: each of these beside the feature that it has most to do with, "
+              "if that is above noise",
+       .source = "docs/method.md, section 3"},
       {.name = "embed.objective",
        .value = choice(o.objective, {"soft", "literal", "effect", "symmetric"}),
        .doc =

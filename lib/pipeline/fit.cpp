@@ -19,13 +19,17 @@ Matrix angles_of(const Embedding& embedding, const Options& options) {
 
 } // namespace
 
+Digraph graph_to_embed(const Dag& dag, const EmbedOptions& options) {
+  return options.coverage == Coverage::support ? covered_graph(dag) : dag.graph;
+}
+
 Fit fit(const MatrixView& x, const Options& options, Run& run, const Prior& prior,
         FitCheckpoint* checkpoint) {
   check_all(options);
   Dag dag = learn_dag(x, options.dag, run, prior, checkpoint ? &checkpoint->dag : nullptr);
-  Embedding embedding = checkpoint
-                            ? embed_dag(dag.graph, options.embed, run, checkpoint->embedding)
-                            : embed_dag(dag.graph, options.embed, run);
+  const Digraph graph = graph_to_embed(dag, options.embed);
+  Embedding embedding = checkpoint ? embed_dag(graph, options.embed, run, checkpoint->embedding)
+                                   : embed_dag(graph, options.embed, run);
   Matrix angles = angles_of(embedding, options);
   return {std::move(dag), std::move(embedding), std::move(angles)};
 }

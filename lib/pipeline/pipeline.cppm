@@ -48,6 +48,10 @@ const OptionField& find_option(const OptionFields& fields, std::string_view key)
 /// unchanged.
 void set_option(Options& options, std::string_view key, std::string_view value);
 
+/// What Step II embeds of what Step I has learned: its graph, or covered_graph(), as
+/// options.coverage asks for.
+Digraph graph_to_embed(const Dag& dag, const EmbedOptions& options);
+
 /// Everything that a run gives.
 struct Fit {
   Dag dag;

@@ -49,6 +49,8 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #'   where it is not known.
 #' @slot statistic a dgCMatrix: t statistics of the refinement; 0 x 0 if not refined.
 #' @slot support a dgCMatrix: how much speaks for each ordered pair, see [cape_support()]; 0 x 0 if not learned.
+#' @slot partners a dgCMatrix: in the column of every feature that has one above noise its partner, the feature
+#'   that it has most to do with, see `coverage` of [HyperbolicParam()]; 0 x 0 if not learned.
 #' @slot bag.share a dgCMatrix: of the fits to parts of the cells, the share that found the edge; 0 x 0 if
 #'   there were none.
 #' @slot order a topological order: features, causes first; empty if there is a cycle.
@@ -80,8 +82,8 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #' @exportClass CapeDag
 setClass("CapeDag", representation(
     features = "character", adjacency = "dgCMatrix", weights = "dgCMatrix", sign = "dgCMatrix",
-    statistic = "dgCMatrix", support = "dgCMatrix", bag.share = "dgCMatrix", order = "character",
-    history = "DataFrame", scaling = "DataFrame", constant = "character", warnings = "character",
+    statistic = "dgCMatrix", support = "dgCMatrix", partners = "dgCMatrix", bag.share = "dgCMatrix",
+    order = "character", history = "DataFrame", scaling = "DataFrame", constant = "character", warnings = "character",
     info = "list", param = "DagParamOrNULL", seed = "integer"
 ))
 
@@ -95,6 +97,7 @@ setValidity("CapeDag", function(object) {
         if (!square(object@sign)) "'sign' is not features x features",
         if (!none_or_square(object@statistic)) "'statistic' is neither empty nor features x features",
         if (!none_or_square(object@support)) "'support' is neither empty nor features x features",
+        if (!none_or_square(object@partners)) "'partners' is neither empty nor features x features",
         if (!none_or_square(object@bag.share)) "'bag.share' is neither empty nor features x features",
         if (!all(validEnc(object@features))) {
             paste0("'features' has names that are not valid in their encoding: ",
@@ -111,8 +114,8 @@ setValidity("CapeDag", function(object) {
 #'
 #' @slot features names of the features.
 #' @slot hyperboloid,poincare matrices with a row for every feature and d + 1 and d columns.
-#' @slot generality 1 - |e|, e the point in the ball; `NA` for features without edges, which have no place
-#'   in the causal order and lie at the origin.
+#' @slot generality 1 - |e|, e the point in the ball; `NA` for features that have neither an edge nor a partner
+#'   beside which they were put: they have no place in the causal order and lie at the origin.
 #' @slot radius hyperbolic distance to the origin: causal specificity; `NA` as above.
 #' @slot pagerank stationary probability of the walk from effects to causes.
 #' @slot history a DataFrame with a row for every epoch.

@@ -5,7 +5,7 @@
 #' @inheritParams cape_fit
 #' @param x as for [cape_fit()].
 #' @param variants which to make: `"full"`; `"null"`, no positions; `"no_csl"`, the graph of the strongest
-#'   absolute correlations (as many pairs as the learned graph has edges, both ways) instead of the
+#'   absolute correlations (as many pairs as are embedded of the learned graph, both ways) instead of the
 #'   learned graph; `"no_hyperbolic"`, flat space and plain gradient descent; `"no_rotary"`, the
 #'   coordinates in the ball, to be added to the features' vectors instead of rotating them.
 #' @param ... further arguments of [cape_learn_dag()]: `assay.type`, `subset.row`, `knowledge`, `batch`,
@@ -37,6 +37,7 @@ cape_ablate <- function(x, variants = c("full", "null", "no_csl", "no_hyperbolic
     place <- function(graph, param) suppressWarnings(embed_dag(graph, param, seed, threads, verbose = FALSE))
     # Made once for the variants that differ in what is done with it.
     embedding <- if (any(c("full", "no_rotary") %in% variants)) place(learned, embed)
+    n_pairs <- length((if (embed@values$coverage == "support") covered_edges(learned) else edge_table(learned))$from)
     rotated <- function(embedding) {
         list(positions = cape_angles(embedding, rotary@values$scale), use = "rotate", embedding = embedding)
     }
@@ -44,7 +45,7 @@ cape_ablate <- function(x, variants = c("full", "null", "no_csl", "no_hyperbolic
         full = rotated(embedding),
         null = list(positions = matrix(0, length(learned), embed@values$dims,
             dimnames = list(learned@features, NULL)), use = "none", embedding = NULL),
-        no_csl = rotated(place(correlation_graph(x, learned, dag, further[["assay.type"]],
+        no_csl = rotated(place(correlation_graph(x, learned, n_pairs, dag, further[["assay.type"]],
             further[["subset.row"]], further[["batch"]]), embed)),
         no_hyperbolic = rotated(place(learned, flat_param(embed))),
         no_rotary = list(positions = cape_embedding(embedding), use = "add", embedding = embedding)))
@@ -69,15 +70,15 @@ flat_param <- function(embed) {
     new_param("HyperbolicParam", values)
 }
 
-# As many pairs as the learned graph has edges, the most correlated first, as edges both ways.
+# So many pairs, the most correlated first, as edges both ways.
 # What is to be said of the input was said when the graph was learned.
-correlation_graph <- function(x, learned, param, assay.type, subset.row, batch) {
+correlation_graph <- function(x, learned, n_pairs, param, assay.type, subset.row, batch) {
     values <- suppressMessages(suppressWarnings(
         cape_as_input(x, assay.type, subset.row, param, FALSE, batch)))$values
     r <- abs(suppressWarnings(stats::cor(t(values), use = "pairwise.complete.obs")))
     r[is.na(r)] <- 0
     diag(r) <- 0
-    n <- min(length(learned@adjacency@x), sum(r[upper.tri(r)] > 0))
+    n <- min(n_pairs, sum(r[upper.tri(r)] > 0))
     strongest <- utils::head(order(-r * upper.tri(r)), n)
     kept <- matrix(0, nrow(r), ncol(r), dimnames = list(learned@features, learned@features))
     kept[strongest] <- r[strongest]

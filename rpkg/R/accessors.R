@@ -26,7 +26,8 @@
 #'   and, of the mean of fits to parts of the cells, `share`, see [cape_support()].
 #' * `cape_embedding()`: a matrix of coordinates, a row for every feature.
 #' * `cape_generality()`: 1 - |e| for every feature, e its point in the ball: near 1 for causally general
-#'   features, near 0 for specific ones, `NA` for features without edges.
+#'   features, near 0 for specific ones, `NA` for features without a position. One without edges that was put beside
+#'   its partner (`coverage` of [HyperbolicParam()]) is farther out than that: nothing shows it to be general.
 #' * `cape_history()`: a DataFrame with a row for every epoch; of a [CapeModel-class] too.
 #' * `cape_params()`: a list of the parameter objects `dag`, `embed` and `rotary`.
 #' @examples
@@ -103,7 +104,7 @@ dag_at <- function(dag, at) {
     if (length(at) < length(dag)) {
         dag@info <- without_rate(dag@info)
     }
-    for (name in c("adjacency", "weights", "sign", "statistic", "support", "bag.share")) {
+    for (name in c("adjacency", "weights", "sign", "statistic", "support", "partners", "bag.share")) {
         if (length(slot(dag, name)) > 0L) {
             slot(dag, name) <- slot(dag, name)[at, at, drop = FALSE]
         }
@@ -261,6 +262,32 @@ edge_table <- function(dag) {
     edges <- edges[order(edges$from, edges$to), ]
     list(from = edges$from, to = edges$to, weight = edges$value,
         sign = entries_at(dag@sign, edges$from, edges$to))
+}
+
+# What Step II embeds: the graph and, for features without edges, their partners. As covered_graph() of the core.
+covered_edges <- function(dag) {
+    edges <- edge_table(dag)
+    if (length(dag@partners) == 0L) {
+        return(edges)
+    }
+    pairs <- entries(dag@partners) # from the partner to the feature
+    pairs <- pairs[!pairs$to %in% c(edges$from, edges$to), ]
+    pairs <- pairs[order(match(dag@features[pairs$to], dag@order)), ]
+    # What is joined has one number: 0 for all with edges.
+    part <- seq_along(dag@features)
+    part[c(edges$from, edges$to)] <- 0L
+    closes_ring <- logical(nrow(pairs))
+    for (k in seq_len(nrow(pairs))) {
+        ends <- part[c(pairs$from[k], pairs$to[k])]
+        closes_ring[k] <- ends[1L] == ends[2L]
+        part[part == ends[2L]] <- ends[1L]
+    }
+    pairs <- pairs[!closes_ring, ]
+    weakest <- if (length(edges$weight) > 0L) min(abs(edges$weight)) else 1
+    forth <- pairs$value > 0
+    list(from = c(edges$from, ifelse(forth, pairs$from, pairs$to)),
+        to = c(edges$to, ifelse(forth, pairs$to, pairs$from)),
+        weight = c(edges$weight, abs(pairs$value) * weakest))
 }
 
 # What a dgCMatrix stores.

@@ -114,6 +114,7 @@ new_dag <- function(result, features, param = NULL, seed = NA_integer_, required
         sign = if (learned) named(result$sign) else sign(adjacency),
         statistic = if (info$refined) named(result$statistic) else new("dgCMatrix"),
         support = if (learned) named(result$support) else new("dgCMatrix"),
+        partners = if (learned) named(result$partners) else new("dgCMatrix"),
         bag.share = if (info$n_bags > 0L) named(result$bag_share) else new("dgCMatrix"),
         order = features[result$order],
         history = history_table(result$history,

@@ -4,7 +4,8 @@
 #'   matrix or sparse matrix of weights (the row is the cause), an igraph, a table of edges (columns
 #'   `from`, `to` and, if not all are 1, `weight`; factors name features without edges by their levels),
 #'   or a SelfHits as of [SingleCellExperiment::rowPair()]. Weights count by their absolute value; if
-#'   any is above 1 all are divided by the largest. Features without edges have no position: they are
+#'   any is above 1 all are divided by the largest. Features without edges have no position, but
+#'   for those of a learned graph that have a partner (`coverage` of [HyperbolicParam()]): they are
 #'   put at the origin, with `NA` generality. Along every edge that lies on no cycle the cause is put
 #'   nearer the origin than its effect; cycles are allowed, with a warning that counts the edges that are not in order.
 #' @param param a [HyperbolicParam()].
@@ -43,11 +44,12 @@ setMethod("cape_embed_dag", "SingleCellExperiment", function(dag, ..., altexp = 
 embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(), checkpoint = NULL,
                       checkpoint.every = 3) {
     check_class(param, "HyperbolicParam", "param")
+    param <- updateObject(param)
     check_flag(verbose, "verbose")
     dag <- as_dag(dag, "dag")
     seed <- run_seed(seed)
     chosen <- c(settings(param), run_settings(seed, num.threads))
-    edges <- edge_table(dag)
+    edges <- if (param@values$coverage == "support") covered_edges(dag) else edge_table(dag)
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
         with_progress(verbose, function(progress) {
             with_features(dag@features, core_embed(length(dag@features), edges$from, edges$to, edges$weight,
@@ -73,7 +75,7 @@ new_embedding <- function(result, features, param, seed) {
         names(x) <- features
         x
     }
-    # Features without edges lie exactly at the origin and are neither general nor specific.
+    # Features of which nothing was embedded lie exactly at the origin and are neither general nor specific.
     alone <- result$radius == 0
     result$generality[alone] <- NA
     result$radius[alone] <- NA

@@ -194,6 +194,11 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #' @param objective `"soft"`: soft positives over all path lengths, radii ranked along edges, and a
 #'   small PageRank penalty. `"literal"`: the paper's loss, which puts general features outside.
 #'   `"effect"`, `"symmetric"`: its anchor turned round, or both ways.
+#' @param coverage of a learned graph, whether a feature without edges is put at the origin, where it has no
+#'   position (`"edges"`), or beside its partner, the feature that it has most to do with, if that is above noise
+#'   (`"support"`): farther out than its partner, on an edge that is weaker than all of the graph. The partner is
+#'   the feature whose ranks, and their squares, explain most of those of the feature (or the other way round).
+#'   Above noise means that of all features with a partner a tenth at most are expected to have none.
 #' @param optimizer `"radam"` (Riemannian Adam) or `"rsgd"` (Riemannian gradient descent).
 #' @param space `"hyperbolic"`, or `"euclidean"` for the ablation in flat space (see [cape_ablate()]).
 #' @param hop.cost an edge of weight w has length `hop.cost - log(w)`.
@@ -226,8 +231,8 @@ DagParam <- function(sem = c("mlp", "linear", "paper", "literal"), refine = NA, 
 #' HyperbolicParam(dims = 16L)
 #' @export
 HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect", "symmetric"),
-                            optimizer = c("radam", "rsgd"), space = c("hyperbolic", "euclidean"),
-                            hop.cost = 2, soft.temperature = 3,
+                            coverage = c("support", "edges"), optimizer = c("radam", "rsgd"),
+                            space = c("hyperbolic", "euclidean"), hop.cost = 2, soft.temperature = 3,
                             temperature = NA_real_, rank.weight = 1, rank.margin = 0.02,
                             rank.temperature = 0.01, level.weight = 1, level.spread = NA_real_,
                             generality.weight = NA_real_, restart = 0.15,
@@ -237,6 +242,7 @@ HyperbolicParam <- function(dims = 64L, objective = c("soft", "literal", "effect
     new_param("HyperbolicParam", list(
         dims = dims,
         objective = one_of(objective, c("soft", "literal", "effect", "symmetric"), "objective"),
+        coverage = one_of(coverage, c("support", "edges"), "coverage"),
         optimizer = one_of(optimizer, c("radam", "rsgd"), "optimizer"),
         space = one_of(space, c("hyperbolic", "euclidean"), "space"), hop.cost = hop.cost,
         soft.temperature = soft.temperature, temperature = temperature, rank.weight = rank.weight,

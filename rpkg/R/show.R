@@ -84,14 +84,24 @@ suggestion_line <- function(info) {
     }
 }
 
-# Of the features with edges: the others have no generality.
+# Of the features with a position: the others have no generality.
 general_lines <- function(embedding, n) {
     top <- utils::head(sort(embedding@generality, decreasing = TRUE), n)
     if (length(top) == 0L) {
-        return("no feature has an edge: all are at the origin, without a position")
+        return("no feature has an edge or a partner: all are at the origin, without a position")
     }
     c("most general features (generality 1 - |e|):",
         paste0("  ", brief_names(names(top)), "  ", formatC(top, digits = 3L, format = "f")))
+}
+
+# How many features have a position, and whether by the graph.
+position_line <- function(fit) {
+    placed <- sum(!is.na(fit@embedding@radius))
+    linked <- length(linked_features(fit@dag))
+    alone <- length(fit) - placed
+    c(if (placed > linked) paste0("positions: ", linked, " features by their edges, ", placed - linked,
+        " beside their partners (see 'coverage' of HyperbolicParam())"),
+        if (alone > 0L) paste(count_of(alone, "feature"), "without a position, at the origin"))
 }
 
 radius_text <- function(embedding) {
@@ -133,6 +143,7 @@ fit_lines <- function(fit, n) {
         edge_lines(fit@dag, n),
         paste0("embedding: ", ncol(fit@embedding@poincare), " dimensions, radius ",
             radius_text(fit@embedding)),
+        position_line(fit),
         general_lines(fit@embedding, n),
         paste0("seed ", fit@seed, ", core ", fit@versions$core, " (", fit@versions$build_id, "), BLAS ",
             fit@versions$blas_kernel)

@@ -87,6 +87,7 @@ Rcpp::List capeomics::dag_to_list(const cape_dag *dag) {
   out["statistic"] =
       info.refined ? sparse(cape_dag_statistic_view, dag) : Rcpp::S4("dgCMatrix");
   out["support"] = sparse(cape_dag_support_view, dag);
+  out["partners"] = sparse(cape_dag_partners_view, dag);
   out["bag_share"] =
       info.n_bags > 0 ? sparse(cape_dag_bag_share_view, dag) : Rcpp::S4("dgCMatrix");
   Rcpp::NumericMatrix history = allocate_matrix(info.n_epochs, 7);

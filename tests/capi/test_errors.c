@@ -158,6 +158,10 @@ static void null_dag(void) {
   CHECK_NULL(cape_dag_sign_view(NULL, dag), "out");
   CHECK_NULL(cape_dag_sign_view(&lent, NULL), "dag");
   CHECK_NULL(cape_dag_statistic_view(&lent, NULL), "dag");
+  CHECK_NULL(cape_dag_partners(NULL, N_COLS, N_COLS, dag), "out");
+  CHECK_NULL(cape_dag_partners(out, N_COLS, N_COLS, NULL), "dag");
+  CHECK_NULL(cape_dag_partners_view(NULL, dag), "out");
+  CHECK_NULL(cape_dag_partners_view(&lent, NULL), "dag");
   CHECK_NULL(cape_dag_order(NULL, N_COLS, dag), "out");
   CHECK_NULL(cape_dag_order(index, N_COLS, NULL), "dag");
   CHECK_NULL(cape_dag_history(NULL, 5, 7, dag), "out");

@@ -212,12 +212,58 @@ static void layouts_agree(void) {
   cape_options_free(o);
 }
 
+/* Cut so that it has no edges, a chain lies at the origin or, as its features have partners, does
+ * not; loaded again it lies where it did. */
+static void coverage(void) {
+  double x[N_ROWS * N_COLS], partners[N_COLS * N_COLS], radius[N_COLS], again[N_COLS];
+  fill_chain(x);
+  const cape_matrix_view table = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
+  cape_options* o = quick_options();
+  CHECK_OK(cape_options_set_str(o, "dag.refine", "never"));
+  CHECK_OK(cape_options_set_f64(o, "dag.threshold", 1e6));
+  cape_dag* dag = NULL;
+  CHECK_OK(cape_dag_learn(&dag, &table, o));
+  CHECK_OK(cape_dag_partners(partners, N_COLS, N_COLS, dag));
+  for (int j = 0; j < N_COLS; ++j) {
+    int found = 0;
+    for (int i = 0; i < N_COLS; ++i) found += partners[j * N_COLS + i] != 0;
+    CHECK(found == 1 && partners[j * N_COLS + j] == 0);
+  }
+  const char* const covers[] = {"support", "edges"};
+  for (int k = 0; k < 2; ++k) {
+    CHECK_OK(cape_options_set_str(o, "embed.coverage", covers[k]));
+    cape_embedding* embedding = NULL;
+    CHECK_OK(cape_embedding_fit(&embedding, dag, o));
+    CHECK_OK(cape_embedding_nodes(NULL, radius, NULL, N_COLS, embedding));
+    for (int j = 0; j < N_COLS; ++j) CHECK((radius[j] > 0) == (k == 0));
+    int64_t size = 0;
+    CHECK_OK(cape_dag_save_size(&size, dag));
+    void* bytes = malloc((size_t)size);
+    CHECK_OK(cape_dag_save(bytes, size, dag));
+    cape_dag* loaded = NULL;
+    CHECK_OK(cape_dag_load(&loaded, bytes, size));
+    free(bytes);
+    cape_embedding* same = NULL;
+    CHECK_OK(cape_embedding_fit(&same, loaded, o));
+    CHECK_OK(cape_embedding_nodes(NULL, again, NULL, N_COLS, same));
+    CHECK(memcmp(radius, again, sizeof radius) == 0);
+    cape_embedding_free(same);
+    cape_embedding_free(embedding);
+    cape_dag_free(loaded);
+  }
+  CHECK_STATUS(cape_options_set_str(o, "embed.coverage", "all"), CAPE_INVALID_ARGUMENT);
+  cape_dag_free(dag);
+  cape_options_free(o);
+}
+
 /* The sparse views hold what the dense matrices hold, and no zeros. */
 static void sparse_views_agree(void) {
   typedef cape_status (*dense_fn)(double*, int64_t, int64_t, const cape_dag*);
   typedef cape_status (*sparse_fn)(cape_sparse_view*, const cape_dag*);
-  const dense_fn dense[] = {cape_dag_weights, cape_dag_sign, cape_dag_statistic};
-  const sparse_fn sparse[] = {cape_dag_weights_view, cape_dag_sign_view, cape_dag_statistic_view};
+  const dense_fn dense[] = {cape_dag_weights, cape_dag_sign, cape_dag_statistic,
+                            cape_dag_support, cape_dag_partners};
+  const sparse_fn sparse[] = {cape_dag_weights_view, cape_dag_sign_view, cape_dag_statistic_view,
+                              cape_dag_support_view, cape_dag_partners_view};
   double x[N_ROWS * N_COLS];
   fill_chain(x);
   const cape_matrix_view table = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
@@ -225,7 +271,7 @@ static void sparse_views_agree(void) {
   CHECK_OK(cape_options_set_str(o, "dag.refine", "always"));
   cape_dag* dag = NULL;
   CHECK_OK(cape_dag_learn(&dag, &table, o));
-  for (int k = 0; k < 3; ++k) {
+  for (int k = 0; k < 5; ++k) {
     double a[N_COLS * N_COLS], b[N_COLS * N_COLS] = {0};
     for (int e = 0; e < N_COLS * N_COLS; ++e) a[e] = -7;
     cape_sparse_view view = {.struct_size = sizeof view};
@@ -325,6 +371,7 @@ int main(void) {
   inputs_are_not_kept();
   layouts_agree();
   sparse_views_agree();
+  coverage();
   rows_agree();
   hundred_cycles();
   return n_failed != 0;

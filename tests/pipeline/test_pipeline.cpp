@@ -34,15 +34,56 @@ BOOST_AUTO_TEST_CASE(a_fit_is_its_three_steps) {
   const cape::Fit fit = cape::fit(x, options, whole);
 
   const cape::Dag dag = learn_dag(x, options.dag, steps);
-  const cape::Embedding embedding = embed_dag(dag.graph, options.embed, steps);
+  const cape::Digraph graph = graph_to_embed(dag, options.embed);
+  const cape::Embedding embedding = embed_dag(graph, options.embed, steps);
   const cape::Matrix angles = rotary_angles(embedding.poincare, options.rotary.scale);
   BOOST_TEST((fit.dag.weights == dag.weights));
   BOOST_TEST((fit.dag.graph == dag.graph));
   BOOST_TEST((fit.embedding.hyperboloid == embedding.hyperboloid));
   BOOST_TEST((fit.angles == angles));
 
-  const cape::GraphFit rest = fit_graph(dag.graph, options, steps);
+  const cape::GraphFit rest = fit_graph(graph, options, steps);
   BOOST_TEST((rest.angles == angles));
+}
+
+// Two joined pairs and noise, cut so that there are no edges: by its coverage a fit leaves all at
+// the origin, or the noise alone. Where there are edges, their order of radii is kept.
+BOOST_AUTO_TEST_CASE(coverage_says_what_has_a_place) {
+  cape::Matrix x(200, 5);
+  cape::Rng rng(4);
+  for (std::int64_t i = 0; i < x.rows(); ++i) {
+    x(i, 0) = rng.normal();
+    x(i, 1) = x(i, 0) + rng.normal();
+    x(i, 2) = rng.normal();
+    x(i, 3) = x(i, 2) + rng.normal();
+    x(i, 4) = rng.normal();
+  }
+  for (const double threshold : {100.0, 0.0}) {
+    cape::Options options = quick();
+    options.dag.threshold = threshold;
+    BOOST_TEST((options.embed.coverage == cape::Coverage::support));
+    cape::Run run(5);
+    const cape::Fit wide = cape::fit(x, options, run);
+    BOOST_TEST((wide.dag.graph.edges().empty() == (threshold == 100)));
+    for (const cape::Edge& e : wide.dag.graph.edges())
+      BOOST_TEST(wide.embedding.radius[static_cast<std::size_t>(e.from)] <
+                 wide.embedding.radius[static_cast<std::size_t>(e.to)]);
+    for (std::size_t j = 0; j < 4; ++j) BOOST_TEST(wide.embedding.radius[j] > 0);
+    if (threshold == 100) BOOST_TEST(wide.embedding.radius[4] == 0);
+    set_option(options, "embed.coverage", "edges");
+    const cape::Fit narrow = cape::fit(x, options, run);
+    BOOST_TEST((narrow.dag.graph == wide.dag.graph));
+    BOOST_TEST((narrow.embedding.hyperboloid ==
+                embed_dag(wide.dag.graph, options.embed, run).hyperboloid));
+    if (threshold == 100)
+      for (const double r : narrow.embedding.radius) BOOST_TEST(r == 0);
+  }
+  cape::Options options;
+  BOOST_CHECK_EXCEPTION(set_option(options, "embed.coverage", "all"), cape::Error,
+                        [](const cape::Error& e) {
+                          return std::string_view(e.what()).find("embed.coverage is \"all\"") !=
+                                 std::string_view::npos;
+                        });
 }
 
 BOOST_AUTO_TEST_CASE(the_number_of_threads_changes_no_bit) {

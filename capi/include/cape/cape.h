@@ -529,6 +529,14 @@ CAPE_API cape_status cape_dag_statistic(double* out, int64_t n_rows, int64_t n_c
  * here, or was restored from its weights. */
 CAPE_API cape_status cape_dag_support(double* out, int64_t n_rows, int64_t n_cols,
                                       const cape_dag* dag);
+/* In the column of every feature that has one above noise its partner, the feature that it has most
+ * to do with, whatever the others say; n_nodes x n_nodes. The entry is from 0 to 1, the root of the
+ * share that the one explains of the other by ranks, with a minus where what is known lets an edge
+ * run from the feature to the partner only. Of the features with a partner at most a tenth are
+ * expected to have none. CAPE_BAD_STATE for a graph that was not learned here, or was restored from
+ * its weights. */
+CAPE_API cape_status cape_dag_partners(double* out, int64_t n_rows, int64_t n_cols,
+                                       const cape_dag* dag);
 /* Of the fits to parts of the rows ("dag.bags"), the share whose weight is above the threshold;
  * n_nodes x n_nodes. CAPE_BAD_STATE if there were none. */
 CAPE_API cape_status cape_dag_bag_share(double* out, int64_t n_rows, int64_t n_cols,
@@ -542,6 +550,8 @@ CAPE_API cape_status cape_dag_sign_view(cape_sparse_view* out, const cape_dag* d
 CAPE_API cape_status cape_dag_statistic_view(cape_sparse_view* out, const cape_dag* dag);
 /* The same for cape_dag_support(). */
 CAPE_API cape_status cape_dag_support_view(cape_sparse_view* out, const cape_dag* dag);
+/* The same for cape_dag_partners(). */
+CAPE_API cape_status cape_dag_partners_view(cape_sparse_view* out, const cape_dag* dag);
 /* The same for cape_dag_bag_share(). */
 CAPE_API cape_status cape_dag_bag_share_view(cape_sparse_view* out, const cape_dag* dag);
 /* Causes before effects; CAPE_BAD_STATE if there is a cycle. n = n_nodes. */
@@ -576,7 +586,9 @@ CAPE_API cape_status cape_path_strengths_with(double* out, int64_t n_rows, int64
 
 typedef struct cape_embedding cape_embedding;
 
-/* Embed a graph ("embed." options; paper, eq_OptH). checkpoint may be NULL. It is where the descent
+/* Embed a graph ("embed." options; paper, eq_OptH). With "embed.coverage" support, and a dag that
+ * was learned, features without edges are put beside their partners (cape_dag_partners). checkpoint
+ * may be NULL. It is where the descent
  * begins, and is kept up to date: after CAPE_CANCELLED (or another failure) the same call goes on
  * after the last whole epoch, and ends with the bits of a fit that was not interrupted.
  * CAPE_INVALID_ARGUMENT for the checkpoint of another graph, options or seed, of another build of
@@ -611,8 +623,8 @@ CAPE_API cape_status cape_embedding_hyperboloid(double* out, int64_t n_rows, int
 CAPE_API cape_status cape_embedding_poincare(double* out, int64_t n_rows, int64_t n_cols,
                                              const cape_embedding* embedding);
 /* Generality 1 - |e|, hyperbolic distance to the origin and PageRank, n_nodes each; each may be
- * NULL. A node without edges has no place in the causal order: it is at the origin (radius 0,
- * generality 1). */
+ * NULL. A node of which nothing was embedded has no place in the causal order: it is at the origin
+ * (radius 0, generality 1). */
 CAPE_API cape_status cape_embedding_nodes(double* generality_out, double* radius_out,
                                           double* pagerank_out, int64_t n,
                                           const cape_embedding* embedding);

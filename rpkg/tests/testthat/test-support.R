@@ -222,3 +222,40 @@ test_that("comparison ranks by support where asked, and the picture shows it", {
     expect_identical(by_weight$size, abs(by_weight$weight))
     expect_error(cape_plot_dag(dag, edge.by = "t"), "'edge.by' is \"t\"; it must be one of")
 })
+
+# One factor, of which the first features have part, and noise; cut so high that no edge is left.
+loose_fit <- function(...) {
+    set.seed(4)
+    factor <- rnorm(120)
+    x <- t(cbind(sapply(1:6, function(j) factor + rnorm(120)), sapply(1:2, function(j) rnorm(120))))
+    rownames(x) <- paste0("g", 1:8)
+    quick_fit(x, dag = quick_dag(threshold = 1e6), embed = quick_embed(...))
+}
+
+test_that("features without edges are put beside their partners, or at the origin if that is asked for", {
+    wide <- loose_fit()
+    narrow <- loose_fit(coverage = "edges")
+    expect_identical(nrow(cape_edges(wide)), 0L)
+    expect_identical(names(which(is.na(cape_generality(wide)))), c("g7", "g8"))
+    expect_true(all(is.na(cape_generality(narrow))))
+    expect_match(paste(capture.output(wide), collapse = "\n"), "positions: 0 features by their edges, 6 beside")
+    expect_match(paste(capture.output(wide), collapse = "\n"), "2 features without a position")
+    # Step II by itself puts them there too, and the order of the graph is kept where there is one.
+    for (fit in list(wide, narrow)) {
+        alone <- cape_embed_dag(cape_dag(fit), fit@embedding@param, seed = 1)
+        expect_identical(cape_embedding(alone), cape_embedding(fit))
+    }
+    cut <- cape_prune(cape_dag(wide), 0.1)
+    edges <- cape_edges(cut)
+    expect_gt(nrow(edges), 0L)
+    radius <- cape_embed_dag(cut, quick_embed(), seed = 1)@radius
+    expect_true(all(radius[edges$from] < radius[edges$to]))
+    # A partner is one other feature at most, by the share that it explains.
+    partners <- as.matrix(cape_dag(wide)@partners)
+    expect_identical(unname(colSums(partners != 0)), c(rep(1, 6), 0, 0))
+    expect_true(all(partners >= 0 & partners <= 1) && all(diag(partners) == 0))
+    # Of some of the features: those whose partner is gone have none.
+    some <- capeOmics:::dag_at(cape_dag(wide), 1:3)
+    expect_identical(as.matrix(some@partners), partners[1:3, 1:3])
+    expect_error(HyperbolicParam(coverage = "all"), "'coverage' is .*all.*; it must be one of")
+})
