@@ -43,8 +43,8 @@ setMethod("cape_embed_dag", "SingleCellExperiment", function(dag, ..., altexp = 
 
 embed_dag <- function(dag, param, seed, num.threads = 1L, verbose = interactive(), checkpoint = NULL,
                       checkpoint.every = 3) {
+    if (is(param, "HyperbolicParam")) param <- updateObject(param)
     check_class(param, "HyperbolicParam", "param")
-    param <- updateObject(param)
     check_flag(verbose, "verbose")
     dag <- as_dag(dag, "dag")
     seed <- run_seed(seed)
