@@ -206,7 +206,10 @@ cape_support <- function(x, sparse = TRUE, type = c("support", "share"), name = 
 }
 
 support_of <- function(dag, name = "x") {
-    if (length(dag@support) == 0L && (!dag@info$learned || length(dag) > 0L)) {
+    if (length(dag@support) == 0L && dag@info$learned && length(dag) > 0L) {
+        cape_error("'", name, "' has no support: it was learned by an earlier version, or restored from its weights")
+    }
+    if (length(dag@support) == 0L && !dag@info$learned) {
         cape_error("'", name, "' was not learned by cape_learn_dag() or cape_fit(), so its pairs have no support")
     }
     dag@support
