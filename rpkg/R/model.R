@@ -297,6 +297,8 @@ model_values <- function(model, x, assay.type, max.missing, verbose) {
 #' should not be those that it was trained on.
 #'
 #' @inheritParams cape_embed_cells
+#' @param model a [CapeModel-class].
+#' @param newdata cells, as for [cape_embed_cells()].
 #' @param training a [PretrainParam()]: the share that is hidden (`hidden`), and how many values of a cell are looked
 #'   at, at most (`length`). `NULL`: as in the training of the model.
 #' @param seed what is hidden: a whole number; `NULL` draws it from R's random numbers.
@@ -330,6 +332,8 @@ cape_hidden_loss <- function(model, newdata, training = NULL, seed = NULL, assay
 #' The mean weight of attention over heads and cells.
 #'
 #' @inheritParams cape_embed_cells
+#' @param model a [CapeModel-class].
+#' @param x cells, as for [cape_embed_cells()].
 #' @param group a group of every cell, or the name of a column of `colData(x)`: a map is made of each.
 #' @param block of which block of the model, from 1; `NULL`: the mean over all.
 #' @return A matrix: how much the feature of the row attends to that of the column, with a last row for the token
