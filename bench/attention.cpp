@@ -24,6 +24,10 @@
 #endif
 import cape;
 
+#include "timing.hpp"
+
+using bench::wall_seconds;
+
 extern "C" {
 void sgemm_(const char*, const char*, const int*, const int*, const int*, const float*,
             const float*, const int*, const float*, const int*, const float*, float*, const int*);
@@ -35,9 +39,6 @@ void dgemm_(const char*, const char*, const int*, const int*, const int*, const 
 namespace {
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <class F>
 double seconds(double (*clock)(), F f) {

@@ -22,6 +22,11 @@
 #include <variant>
 #include <vector>
 import cape;
+
+#include "timing.hpp"
+
+using bench::processor_seconds;
+using bench::wall_seconds;
 #include "npy.hpp"
 
 extern "C" void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*,
@@ -29,13 +34,6 @@ extern "C" void dgemm_(const char*, const char*, const int*, const int*, const i
                        const int*);
 
 namespace {
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Of one thread's work, whatever else the machine does.
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // Every node gets two earlier causes.
 cape::Digraph random_dag(std::int64_t m) {

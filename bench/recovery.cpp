@@ -18,6 +18,10 @@
 #include <string>
 #include <vector>
 import cape;
+
+#include "timing.hpp"
+
+using bench::processor_seconds;
 #include "beeline.hpp"
 #include "notears.hpp"
 #include "npy.hpp"
@@ -151,8 +155,6 @@ double unjoined_share(const Digraph& graph, const Digraph& truth) {
     wrong += joined(e.from, e.to) == 0 && joined(e.to, e.from) == 0;
   return wrong / std::max<double>(1, static_cast<double>(graph.edges().size()));
 }
-
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 class Comparison {
 public:

@@ -15,11 +15,13 @@
 #include <vector>
 import cape;
 
+#include "timing.hpp"
+
+using bench::processor_seconds;
+
 namespace {
 
 using cape::Run;
-
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 struct Row {
   std::string name;

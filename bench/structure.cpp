@@ -6,17 +6,22 @@
 //                                        an epoch of 49,156
 //   bench_structure low-rank             A = UV' of rank 40
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <functional>
 #include <string_view>
 #include <sys/resource.h>
 #include <utility>
 #include <vector>
 import cape;
+
+#include "timing.hpp"
+
+using bench::processor_seconds;
+using bench::row;
+using bench::time;
+using bench::wall_seconds;
 
 extern "C" {
 void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*,
@@ -29,23 +34,6 @@ void sgemm_(const char*, const char*, const int*, const int*, const int*, const 
 namespace {
 
 constexpr std::int64_t batch = 128, hidden = 10; // the defaults
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-// Of one thread's work, whatever else the machine does.
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-double time(double (*clock)(), const std::function<void()>& body) {
-  const double start = clock();
-  body();
-  return clock() - start;
-}
-
-void row(const char* what, double measured, const char* relation, double bar) {
-  std::printf("%-52s %8.3f   %s %g\n", what, measured, relation, bar);
-  std::fflush(stdout);
-}
 
 cape::Matrix table(std::int64_t rows, std::int64_t nodes, std::uint64_t seed = 1) {
   cape::GraphOptions graph;
@@ -286,8 +274,8 @@ void wide() {
               average_precision(dag.weights, truth), dag.weights.values.size());
   row("whole fit, M = 20,000, N = 10,000, two threads: min", all.wall / 60, "<=", 60);
   row("peak memory, GB", bytes / 1e9, "<=", 8);
-  row("learn_dag_memory() over the peak",
-      cape::learn_dag_memory(rows, nodes, options) / bytes, "<=", 1.25);
+  row("learn_dag_memory() over the peak", cape::learn_dag_memory(rows, nodes, options) / bytes,
+      "<=", 1.25);
 }
 
 // A = UV' of rank 40 against a weight for every edge: h, an epoch, and the peak of one on many
@@ -301,10 +289,10 @@ void low_rank() {
   for (std::int64_t k = 0; k < rank; ++k)
     for (std::int64_t j = 0; j < nodes; ++j)
       for (std::int64_t i = 0; i < nodes; ++i) a(i, j) += u(i, k) * v(j, k);
-  const double of_factors = time(processor_seconds,
-                                 [&] { cape::low_rank_acyclicity(u, v, &gradient, &v_gradient); });
-  const double of_edges = time(
-      processor_seconds, [&] { cape::acyclicity(a, cape::Constraint::expm, &gradient); });
+  const double of_factors =
+      time(processor_seconds, [&] { cape::low_rank_acyclicity(u, v, &gradient, &v_gradient); });
+  const double of_edges =
+      time(processor_seconds, [&] { cape::acyclicity(a, cape::Constraint::expm, &gradient); });
   std::printf("  h, M = %d: of rank 40 %.2f s, of all edges %.2f s\n", static_cast<int>(nodes),
               of_factors, of_edges);
   row("h of rank 40 / of all edges, M = 2000", of_factors / of_edges, "<=", 0.5);
@@ -344,8 +332,8 @@ int main(int argc, char** argv) {
     std::string_view name;
     void (*run)();
     bool alone = false; ///< only when it is asked for
-  } rows[] = {{"epoch", epoch},     {"growth", growth},      {"threads", threads},
-              {"fits", fits},       {"thirty", thirty},      {"memory", memory, true},
+  } rows[] = {{"epoch", epoch},     {"growth", growth},       {"threads", threads},
+              {"fits", fits},       {"thirty", thirty},       {"memory", memory, true},
               {"wide", wide, true}, {"widest", widest, true}, {"low-rank", low_rank, true}};
   const std::vector<std::string_view> wanted(argv + 1, argv + argc);
   for (const std::string_view name : wanted)

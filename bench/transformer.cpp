@@ -3,10 +3,8 @@
 // docs/performance.md. Ratios are between times of one run, taken alternately.
 //   bench_transformer [ROW...]    rows: step forward threads small; all of them without one.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,28 +12,18 @@
 #include <vector>
 import cape;
 
+#include "timing.hpp"
+
+using bench::processor_seconds;
+using bench::row;
+using bench::time;
+using bench::wall_seconds;
+
 extern "C" void sgemm_(const char*, const char*, const int*, const int*, const int*, const float*,
                        const float*, const int*, const float*, const int*, const float*, float*,
                        const int*);
 
 namespace {
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-// Of one thread's work, whatever else the machine does.
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-double time(double (*clock)(), const std::function<void()>& body) {
-  const double start = clock();
-  body();
-  return clock() - start;
-}
-
-void row(const char* what, double measured, const char* relation, double bar) {
-  std::printf("%-60s %8.3f   %s %g\n", what, measured, relation, bar);
-  std::fflush(stdout);
-}
 
 // Floating-point operations a second of one thread's SGEMM of 1024 x 1024 matrices.
 double sgemm_rate() {

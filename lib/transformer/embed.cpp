@@ -7,7 +7,6 @@ module;
 #include <functional>
 #include <limits>
 #include <new>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,26 +31,16 @@ void for_batches(const Backbone& backbone, const Cells& cells, bool zeros, bool 
                         backbone.features.size()));
   check_memory(encode_memory(backbone), message("a cell of ", cells.features, " features"));
   Network<float> network(backbone);
-  if (std::ssize(backbone.parameters) != network.slots().size)
-    throw Error(Status::dim_mismatch,
-                message("the model has ", backbone.parameters.size(),
-                        " parameters; its options say ", network.slots().size));
-  const std::int64_t some = cells_at_once(cells.features);
-  std::vector<double> values;
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t first = 0; first < cells.cells; first += some) {
+  check_parameters(backbone.parameters.size(), network.slots());
+  for_cells(cells, all_cells(cells), run, [&](std::span<const double> values, std::int64_t first) {
     run.report({"encode", first, cells.cells});
-    numbers.resize(at(std::min(some, cells.cells - first)));
-    std::iota(numbers.begin(), numbers.end(), first);
-    values.resize(at(std::ssize(numbers) * cells.features));
-    cells.read(numbers, values.data());
     const Tokens tokens = tokenize(values, cells.features, backbone.options, zeros);
     const std::span<const float> rows = network.forward(backbone.parameters, tokens, -1, keep, run);
     if (!std::ranges::all_of(rows, [](float v) { return std::isfinite(v); }))
       throw Error(Status::invalid_argument,
                   "the model's rows are not finite: its parameters or the values are too large");
     body(first, tokens, rows, network);
-  }
+  });
   run.report({"encode", cells.cells, cells.cells});
 }
 

@@ -18,17 +18,6 @@ import cape.attention;
 #include "transformer/objective.hpp"
 
 namespace cape {
-namespace {
-
-template <class T>
-void check_parameters(std::span<const T> parameters, const Slots& slots) {
-  if (std::ssize(parameters) != slots.size)
-    throw Error(Status::dim_mismatch, message("there are ", parameters.size(),
-                                              " parameters; the model has ", slots.size));
-}
-
-} // namespace
-
 std::int64_t hidden_tokens(const Tokens& tokens) {
   return std::ranges::count_if(tokens.hidden, [](auto h) { return h != 0; });
 }
@@ -76,7 +65,7 @@ Encoded<T> encode(const Backbone& backbone, std::span<const T> parameters, const
                   Run& run) {
   check_tokens(tokens, backbone);
   Network<T> network(backbone);
-  check_parameters(parameters, network.slots());
+  check_parameters(parameters.size(), network.slots());
   const std::span<const T> rows = network.forward(parameters, tokens, -1, false, run);
   Encoded<T> out{{rows.begin(), rows.end()}, {}, {}};
   std::vector<std::int32_t> all(at(tokens.size()));
@@ -102,8 +91,8 @@ double pretrain_loss(const Backbone& backbone, std::span<const T> parameters, co
                      std::span<T> gradient, Run& run) {
   check_tokens(tokens, backbone);
   Objective<T> objective(backbone);
-  check_parameters(parameters, objective.slots());
-  if (!gradient.empty()) check_parameters<T>(gradient, objective.slots());
+  check_parameters(parameters.size(), objective.slots());
+  if (!gradient.empty()) check_parameters(gradient.size(), objective.slots());
   if (std::ssize(target) != tokens.size())
     throw Error(Status::dim_mismatch,
                 message("there are ", target.size(), " targets of ", tokens.size(), " tokens"));

@@ -123,6 +123,12 @@ Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t
   }
 }
 
+void check_parameters(std::size_t given, const Slots& slots) {
+  if (static_cast<std::int64_t>(given) != slots.size)
+    throw Error(Status::dim_mismatch,
+                message("there are ", given, " parameters; the model's options say ", slots.size));
+}
+
 std::vector<Slot> layout(const BackboneOptions& options, std::int64_t features,
                          std::int64_t position_columns) {
   return Slots(options, features, position_columns).all;
@@ -173,9 +179,8 @@ Backbone make_backbone(std::vector<std::string> features, Matrix positions,
       const std::vector<float> directions =
           attention_directions<float>(slot.rows, slot.columns, hash(slot.name), run);
       std::ranges::copy(directions, values.begin());
-    } else if (ends_with(".weight") || slot.name == "embedding" || slot.name == "value.table") {
-      const double reach =
-          ends_with(".weight") ? 1 / std::sqrt(static_cast<double>(slot.columns)) : 0.1;
+    } else if (is_weight(slot) || is_table(slot)) {
+      const double reach = is_weight(slot) ? 1 / std::sqrt(static_cast<double>(slot.columns)) : 0.1;
       for (float& v : values) v = static_cast<float>(rng.uniform(-reach, reach));
     }
   }

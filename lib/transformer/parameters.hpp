@@ -37,6 +37,15 @@ private:
 Slots checked_slots(const std::vector<std::string>& features, const Matrix& positions,
                     const BackboneOptions& options);
 
+/// Error(dim_mismatch) unless that many parameters are those of the layout.
+void check_parameters(std::size_t given, const Slots& slots);
+
+/// Whether a tensor is a weight of a linear layer, and whether it is a table of vectors.
+inline bool is_weight(const Slot& slot) { return slot.name.ends_with(".weight"); }
+inline bool is_table(const Slot& slot) {
+  return slot.name == "embedding" || slot.name == "value.table";
+}
+
 /// Whether a text is UTF-8, as files of tensors want their texts.
 bool is_utf8(const std::string& text);
 

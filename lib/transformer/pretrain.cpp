@@ -7,7 +7,6 @@ module;
 #include <functional>
 #include <limits>
 #include <new>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,28 +88,13 @@ private:
   std::vector<double> sums_;
 };
 
-// body(values, first, count) for some cells at a time.
-template <class F>
-void for_cells(const Cells& cells, std::span<const std::int64_t> numbers, Run& run, F body) {
-  const std::int64_t some = cells_at_once(cells.features);
-  std::vector<double> values;
-  for (std::int64_t first = 0; first < std::ssize(numbers); first += some) {
-    run.poll();
-    const std::int64_t n = std::min(some, std::ssize(numbers) - first);
-    values.resize(at(n * cells.features));
-    cells.read(numbers.subspan(at(first), at(n)), values.data());
-    body(std::span<const double>(values), first);
-  }
-}
-
 // Steps of AdamW, with decay where a tensor multiplies something.
 class Stepper {
 public:
   Stepper(const Slots& slots, double decay) : adam_(slots.size) {
     for (const Slot& slot : slots.all) {
       if (slot.name.ends_with("attention.directions")) continue;
-      const bool decays =
-          slot.name.ends_with(".weight") || slot.name == "embedding" || slot.name == "value.table";
+      const bool decays = is_weight(slot) || is_table(slot);
       for (std::int64_t first = 0; first < slot.size(); first += piece)
         pieces_.push_back({slot.first + first,
                            std::min(piece, slot.size() - first),
@@ -183,13 +167,11 @@ Validation make_validation(const Cells& cells, std::span<const std::int64_t> num
   return validation;
 }
 
-void check(const Backbone& start, const Cells& cells, const PretrainOptions& options) {
+void check(const Backbone& start, const Slots& slots, const Cells& cells,
+           const PretrainOptions& options) {
   PretrainOptions o = options;
   check_options(fields(o));
-  if (const Slots slots(start.options, std::ssize(start.features), start.positions.cols());
-      std::ssize(start.parameters) != slots.size)
-    throw Error(Status::dim_mismatch, message("the model has ", start.parameters.size(),
-                                              " parameters; its options say ", slots.size));
+  check_parameters(start.parameters.size(), slots);
   const auto wrong = [](Status status, const auto&... text) {
     throw Error(status, message(text...));
   };
@@ -198,8 +180,9 @@ void check(const Backbone& start, const Cells& cells, const PretrainOptions& opt
           start.features.size());
 }
 
-void check_training(const Backbone& start, const Cells& cells, const PretrainOptions& options) {
-  check(start, cells, options);
+void check_training(const Backbone& start, const Slots& slots, const Cells& cells,
+                    const PretrainOptions& options) {
+  check(start, slots, cells, options);
   const auto wrong = [](Status status, const auto&... text) {
     throw Error(status, message(text...));
   };
@@ -276,10 +259,10 @@ std::int64_t restore(const Checkpoint& checkpoint, Pretrained& fit, std::vector<
 
 Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
                     Run& run, Checkpoint* checkpoint) {
-  check_training(start, cells, options);
+  Objective<float> objective(start);
+  check_training(start, objective.slots(), cells, options);
   const std::int64_t features = cells.features;
   Pretrained fit{start, {}, 0};
-  Objective<float> objective(start);
   check_memory(pretrain_memory(start, options),
                message("training a model of ", start.parameters.size(), " parameters"));
 
@@ -364,10 +347,9 @@ Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOpt
 
 HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const PretrainOptions& options,
                        Run& run) {
-  check(backbone, cells, options);
   Objective<float> objective(backbone);
-  std::vector<std::int64_t> all(at(cells.cells));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
+  check(backbone, objective.slots(), cells, options);
+  const std::vector<std::int64_t> all = all_cells(cells);
   FeatureNumbers numbers(cells.features, backbone.options);
   for_cells(cells, all, run, [&](std::span<const double> values, std::int64_t) {
     numbers.add(tokenize(values, cells.features, backbone.options, options.zeros));

@@ -89,6 +89,12 @@ std::int64_t cells_at_once(std::int64_t features) {
   return std::max<std::int64_t>(tokens / (features + 1), 1);
 }
 
+std::vector<std::int64_t> all_cells(const Cells& cells) {
+  std::vector<std::int64_t> all(at(cells.cells));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  return all;
+}
+
 Tokens tokenize(std::span<const double> values, std::int64_t features,
                 const BackboneOptions& options, bool zeros) {
   check_size(values, features);

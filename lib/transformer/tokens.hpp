@@ -24,5 +24,22 @@ Sample draw_sample(std::span<const double> values, std::int64_t features,
 
 /// How many values of a batch of cells are read at once, and so how many cells that is.
 std::int64_t cells_at_once(std::int64_t features);
+/// The numbers of all cells.
+std::vector<std::int64_t> all_cells(const Cells& cells);
+
+/// body(values, number of the first among `numbers`) for these cells, some at a time.
+template <class F>
+void for_cells(const Cells& cells, std::span<const std::int64_t> numbers, Run& run, F body) {
+  const std::int64_t some = cells_at_once(cells.features);
+  std::vector<double> values;
+  for (std::int64_t first = 0; first < std::ssize(numbers); first += some) {
+    run.poll();
+    const std::int64_t n = std::min(some, std::ssize(numbers) - first);
+    values.resize(static_cast<std::size_t>(n * cells.features));
+    cells.read(numbers.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)),
+               values.data());
+    body(std::span<const double>(values), first);
+  }
+}
 
 } // namespace cape

@@ -15,14 +15,9 @@ using cape::Status;
 using cape::Tensor;
 using cape::Tensors;
 using fuzz::Input;
+using fuzz::must;
 
 namespace {
-
-void must(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 std::vector<std::byte> file_of(const Backbone& model) {
   Run run;

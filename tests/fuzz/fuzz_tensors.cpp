@@ -8,14 +8,9 @@ import cape;
 
 using cape::Tensors;
 using fuzz::Input;
+using fuzz::must;
 
 namespace {
-
-void must(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 std::string write(const Tensors& tensors) {
   cape::Run run;
