@@ -17,14 +17,14 @@ namespace HWY_NAMESPACE {
 
 // Calls step(i, count) for pieces that are as wide as a vector; the last may be narrower.
 template <class D, class F>
-HWY_INLINE void Along(D d, std::int64_t n, F step) {
+HWY_INLINE void along(D d, std::int64_t n, F step) {
   const auto lanes = static_cast<std::int64_t>(hwy::HWY_NAMESPACE::Lanes(d));
   for (std::int64_t i = 0; i < n; i += lanes) step(i, std::min(lanes, n - i));
 }
 
 // The elements of such a piece; beyond its last there are zeros, which are not stored.
 template <class D, class T>
-HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> LoadPiece(D d, const T* from, std::int64_t count) {
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_piece(D d, const T* from, std::int64_t count) {
   namespace hn = hwy::HWY_NAMESPACE;
   if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, from);
   HWY_ALIGN T block[hn::MaxLanes(d)] = {};
@@ -32,7 +32,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> LoadPiece(D d, const T* from, std::int64_t
   return hn::Load(d, block);
 }
 template <class D, class T>
-HWY_INLINE void StorePiece(hwy::HWY_NAMESPACE::Vec<D> v, D d, T* to, std::int64_t count) {
+HWY_INLINE void store_piece(hwy::HWY_NAMESPACE::Vec<D> v, D d, T* to, std::int64_t count) {
   namespace hn = hwy::HWY_NAMESPACE;
   if (count == static_cast<std::int64_t>(hn::Lanes(d))) {
     hn::StoreU(v, d, to);

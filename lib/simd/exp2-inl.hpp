@@ -35,7 +35,7 @@ struct Exp2Constants<double> {
 
 // Where 2^x is a normal number.
 template <class D, class V>
-HWY_INLINE V NormalExp2(D d, V x) {
+HWY_INLINE V normal_power_of_2(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   using T = hn::TFromD<D>;
   using C = Exp2Constants<T>;
@@ -53,10 +53,10 @@ HWY_INLINE V NormalExp2(D d, V x) {
 
 // For x <= 127. A result that would not be a normal number is 0, and so it is for -inf and NaN.
 template <class D, class V>
-HWY_INLINE V Exp2(D d, V x) {
+HWY_INLINE V power_of_2(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   return hn::IfThenElseZero(hn::Ge(x, hn::Set(d, Exp2Constants<hn::TFromD<D>>::least)),
-                            NormalExp2(d, x));
+                            normal_power_of_2(d, x));
 }
 
 } // namespace HWY_NAMESPACE

@@ -44,7 +44,7 @@ struct Tanh {
 struct PowerOf2 {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return Exp2(d, x);
+    return power_of_2(d, x);
   }
 };
 

@@ -28,7 +28,7 @@ constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(Tag<T>{}))
 constexpr int rows = strip_rows;
 constexpr int vectors = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM ? 4 : 2;
 template <class T>
-constexpr std::int64_t panel = vectors* lanes<T>;
+constexpr std::int64_t panel = vectors * lanes<T>;
 
 // The sums of a strip stay in registers only if all their indices are constants.
 #if defined(__clang__)
@@ -158,7 +158,7 @@ HWY_INLINE void weigh(const QueryTile<T>& tile, std::int64_t s, const T* q, cons
     Vec<T> sum = hn::Load(d, sum_at);
     CAPE_UNROLL
     for (int n = 0; n < vectors; ++n) {
-      const Vec<T> weight = Exp2(d, x[r][n]);
+      const Vec<T> weight = power_of_2(d, x[r][n]);
       hn::Store(weight, d, to + r * panel<T> + n * lanes<T>);
       sum = hn::Add(sum, weight);
     }
@@ -261,7 +261,7 @@ HWY_INLINE void weigh_again(const GradientTile<T>& t, std::int64_t s, std::int64
     CAPE_UNROLL
     for (int r = 0; r < rows; ++r) {
       // No weight is above 1 but for rounding, unless log_sum is of another input.
-      const Vec<T> weight = Exp2(d, hn::Min(x[r][n], hn::Set(d, T(100))));
+      const Vec<T> weight = power_of_2(d, hn::Min(x[r][n], hn::Set(d, T(100))));
       hn::Store(weight, d, weights + r * panel<T> + n * lanes<T>);
       sum = hn::Add(sum, weight);
     }

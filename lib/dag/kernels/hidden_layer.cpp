@@ -16,15 +16,15 @@ template <class T>
 HWY_INLINE void Layer(T* units, std::int64_t rows, std::int64_t hidden, const T* bias, const T* v,
                       T* z) {
   const hn::ScalableTag<T> d;
-  Along(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
-    auto rest = LoadPiece(d, z + r, count);
+  along(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
+    auto rest = load_piece(d, z + r, count);
     for (std::int64_t k = 0; k < hidden; ++k) {
       T* u = units + k * rows + r;
-      const auto s = Logistic(d, hn::Add(LoadPiece(d, u, count), hn::Set(d, bias[k])));
-      StorePiece(s, d, u, count);
+      const auto s = logistic(d, hn::Add(load_piece(d, u, count), hn::Set(d, bias[k])));
+      store_piece(s, d, u, count);
       rest = hn::NegMulAdd(s, hn::Set(d, v[k]), rest);
     }
-    StorePiece(rest, d, z + r, count);
+    store_piece(rest, d, z + r, count);
   });
 }
 
@@ -35,14 +35,14 @@ HWY_INLINE void Slopes(T* units, std::int64_t rows, std::int64_t hidden, const T
   for (std::int64_t k = 0; k < hidden; ++k) {
     auto of_v = hn::Zero(d), of_bias = hn::Zero(d);
     const auto minus_v = hn::Set(d, -v[k]);
-    Along(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
+    along(d, rows, [&](std::int64_t r, std::int64_t count) HWY_ATTR {
       T* u = units + k * rows + r;
-      const auto s = LoadPiece(d, u, count);
-      const auto share = hn::Mul(LoadPiece(d, dz + r, count), s);
+      const auto s = load_piece(d, u, count);
+      const auto share = hn::Mul(load_piece(d, dz + r, count), s);
       const auto slope = hn::Mul(hn::Mul(minus_v, share), hn::Sub(hn::Set(d, T(1)), s));
       of_v = hn::Sub(of_v, share);
       of_bias = hn::Add(of_bias, slope); // beyond the last row dz, and so the slope, is 0
-      StorePiece(slope, d, u, count);
+      store_piece(slope, d, u, count);
     });
     v_slope[k] = hn::GetLane(hn::SumOfLanes(d, of_v));
     bias_slope[k] = hn::GetLane(hn::SumOfLanes(d, of_bias));

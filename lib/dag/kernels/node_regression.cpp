@@ -39,8 +39,8 @@ HWY_INLINE void Forward(const NetworkView& net, const float* x0, const float* x1
       a1 = hn::MulAdd(v1, wa, a1);
       b1 = hn::MulAdd(v1, wb, b1);
     }
-    TwoLogistics(d, a0, b0);
-    TwoLogistics(d, a1, b1);
+    two_logistics(d, a0, b0);
+    two_logistics(d, a1, b1);
     hn::Store(a0, d, s0 + k);
     hn::Store(b0, d, s0 + k + lanes);
     hn::Store(a1, d, s1 + k);

@@ -37,7 +37,7 @@ struct Terms {
   Vec energy, distance, inverse_sinh;
 };
 
-HWY_INLINE Terms PairTerms(Vec x, Vec inverse_temperature, Vec min_sinh) {
+HWY_INLINE Terms pair_terms(Vec x, Vec inverse_temperature, Vec min_sinh) {
   const Tag d;
   const Vec sinh = hn::Sqrt(hn::Mul(x, hn::Add(x, hn::Set(d, 2.0))));
   const Vec distance = hn::Log1p(d, hn::Add(x, sinh));
@@ -55,7 +55,7 @@ ContrastiveSums ContrastiveColumn(double* push, double* pull, const double* targ
   Vec energies = hn::Zero(d), pulled = hn::Zero(d);
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const Terms t = PairTerms(hn::LoadU(d, push + i), beta, least);
+    const Terms t = pair_terms(hn::LoadU(d, push + i), beta, least);
     const Vec goal = hn::LoadU(d, target + i);
     hn::StoreU(hn::Mul(t.energy, t.inverse_sinh), d, push + i);
     hn::StoreU(hn::Mul(goal, t.inverse_sinh), d, pull + i);
@@ -70,7 +70,7 @@ ContrastiveSums ContrastiveColumn(double* push, double* pull, const double* targ
     HWY_ALIGN double x[hn::MaxLanes(d)] = {}, energy[hn::MaxLanes(d)], distance[hn::MaxLanes(d)],
                      inverse[hn::MaxLanes(d)];
     for (std::int64_t k = i; k < n; ++k) x[k - i] = push[k];
-    const Terms t = PairTerms(hn::Load(d, x), beta, least);
+    const Terms t = pair_terms(hn::Load(d, x), beta, least);
     hn::Store(t.energy, d, energy);
     hn::Store(t.distance, d, distance);
     hn::Store(t.inverse_sinh, d, inverse);

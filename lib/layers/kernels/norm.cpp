@@ -13,7 +13,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class V>
-HWY_INLINE hn::TFromD<D> Total(D d, V v) {
+HWY_INLINE hn::TFromD<D> total(D d, V v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
 }
 
@@ -22,28 +22,28 @@ HWY_INLINE void Forward(T* x, const T* residual, const T* gain, const T* bias, s
                         double epsilon, T* y, T* mean, T* inverse_sd) {
   const hn::ScalableTag<T> d;
   auto sum = hn::Zero(d);
-  Along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
-    auto v = LoadPiece(d, x + i, n);
+  along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
+    auto v = load_piece(d, x + i, n);
     if (residual != nullptr) {
-      v = hn::Add(v, LoadPiece(d, residual + i, n));
-      StorePiece(v, d, x + i, n);
+      v = hn::Add(v, load_piece(d, residual + i, n));
+      store_piece(v, d, x + i, n);
     }
     sum = hn::Add(sum, v);
   });
-  const T center = Total(d, sum) / static_cast<T>(width);
+  const T center = total(d, sum) / static_cast<T>(width);
   const auto all_center = hn::Set(d, center);
   auto squares = hn::Zero(d);
-  Along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
-    const auto v = hn::Sub(LoadPiece(d, x + i, n), all_center);
+  along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
+    const auto v = hn::Sub(load_piece(d, x + i, n), all_center);
     const auto inside = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(n)), v);
     squares = hn::MulAdd(inside, inside, squares);
   });
-  const T variance = Total(d, squares) / static_cast<T>(width);
+  const T variance = total(d, squares) / static_cast<T>(width);
   const T inverse = T(1) / std::sqrt(variance + static_cast<T>(epsilon));
   const auto all_inverse = hn::Set(d, inverse);
-  Along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
-    const auto v = hn::Mul(hn::Sub(LoadPiece(d, x + i, n), all_center), all_inverse);
-    StorePiece(hn::MulAdd(v, LoadPiece(d, gain + i, n), LoadPiece(d, bias + i, n)), d, y + i, n);
+  along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
+    const auto v = hn::Mul(hn::Sub(load_piece(d, x + i, n), all_center), all_inverse);
+    store_piece(hn::MulAdd(v, load_piece(d, gain + i, n), load_piece(d, bias + i, n)), d, y + i, n);
   });
   *mean = center;
   *inverse_sd = inverse;
@@ -55,23 +55,23 @@ HWY_INLINE void Backward(const T* x, T mean, T inverse_sd, const T* gain, const 
   const hn::ScalableTag<T> d;
   const auto center = hn::Set(d, mean), inverse = hn::Set(d, inverse_sd);
   auto slopes = hn::Zero(d), products = hn::Zero(d); // of the scaled row: sums of g and of g x
-  Along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
-    const auto scaled = hn::Mul(hn::Sub(LoadPiece(d, x + i, n), center), inverse);
-    const auto slope = LoadPiece(d, d_y + i, n);
-    const auto g = hn::Mul(slope, LoadPiece(d, gain + i, n)); // 0 beyond the row
+  along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
+    const auto scaled = hn::Mul(hn::Sub(load_piece(d, x + i, n), center), inverse);
+    const auto slope = load_piece(d, d_y + i, n);
+    const auto g = hn::Mul(slope, load_piece(d, gain + i, n)); // 0 beyond the row
     slopes = hn::Add(slopes, g);
     products = hn::MulAdd(g, scaled, products);
-    StorePiece(hn::MulAdd(slope, scaled, LoadPiece(d, d_gain + i, n)), d, d_gain + i, n);
-    StorePiece(hn::Add(slope, LoadPiece(d, d_bias + i, n)), d, d_bias + i, n);
+    store_piece(hn::MulAdd(slope, scaled, load_piece(d, d_gain + i, n)), d, d_gain + i, n);
+    store_piece(hn::Add(slope, load_piece(d, d_bias + i, n)), d, d_bias + i, n);
   });
-  const auto mean_slope = hn::Set(d, Total(d, slopes) / static_cast<T>(width)),
-             mean_product = hn::Set(d, Total(d, products) / static_cast<T>(width));
-  Along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
-    const auto scaled = hn::Mul(hn::Sub(LoadPiece(d, x + i, n), center), inverse);
-    const auto g = hn::Mul(LoadPiece(d, d_y + i, n), LoadPiece(d, gain + i, n));
+  const auto mean_slope = hn::Set(d, total(d, slopes) / static_cast<T>(width)),
+             mean_product = hn::Set(d, total(d, products) / static_cast<T>(width));
+  along(d, width, [&](std::int64_t i, std::int64_t n) HWY_ATTR {
+    const auto scaled = hn::Mul(hn::Sub(load_piece(d, x + i, n), center), inverse);
+    const auto g = hn::Mul(load_piece(d, d_y + i, n), load_piece(d, gain + i, n));
     auto v = hn::Mul(inverse, hn::Sub(hn::Sub(g, mean_slope), hn::Mul(scaled, mean_product)));
-    if (added) v = hn::Add(v, LoadPiece(d, d_x + i, n));
-    StorePiece(v, d, d_x + i, n);
+    if (added) v = hn::Add(v, load_piece(d, d_x + i, n));
+    store_piece(v, d, d_x + i, n);
   });
 }
 
