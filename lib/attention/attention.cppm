@@ -35,7 +35,7 @@ struct AttentionInput {
   T scale = std::numeric_limits<T>::quiet_NaN(); ///< NaN: 1/sqrt(head_dim)
   /// Added to the scaled scores, or null: bias_heads x q_length x k_length, shared by the batch;
   /// bias_heads is 1 (shared by the heads too) or heads. Minus infinity: this query does not see
-  /// this key. It has no gradient.
+  /// this key.
   const T* bias = nullptr;
   std::int64_t bias_heads = 1;
   /// Elements from one row of a tensor (a token with all its heads) to the next, at least
@@ -53,6 +53,9 @@ struct AttentionGradient {
   T* v = nullptr;
   T* q_angles = nullptr;
   T* k_angles = nullptr;
+  /// Summed over the batch, and over the heads that share the bias, in a fixed order; only heads
+  /// that do not share it are computed in parallel.
+  T* bias = nullptr;
 };
 
 /// Bytes that the calls below allocate beyond their arguments, with angles, at most.

@@ -144,21 +144,42 @@ void HeadKeys<T>::load(std::int64_t b, std::int64_t h) {
   }
 }
 
+// body(key, first query, their number, where they stand in the tile) for the queries and keys of a
+// tile that are no padding.
+template <class T, class F>
+void for_pieces(const Call<T>& call, const HeadKeys<T>& keys, const simd::GradientTile<T>& t,
+                F body) {
+  const std::int64_t panel = call.tiling.columns.panel, strip = simd::strip_rows;
+  const std::int64_t end = std::min(t.first_key + t.strips * strip, std::ssize(keys.rows));
+  for (std::int64_t j = t.first_key; j < end; ++j)
+    for (std::int64_t p = 0; p < t.panels; ++p) {
+      const std::int64_t first = t.first_query + p * panel;
+      body(keys.rows[static_cast<std::size_t>(j)], first, std::min(panel, call.in.q_length - first),
+           (((j - t.first_key) / strip * t.panels + p) * strip + (j - t.first_key) % strip) *
+               panel);
+    }
+}
+
 template <class T>
 void put_bias(const Call<T>& call, std::int64_t h, const HeadKeys<T>& keys,
               const simd::GradientTile<T>& t) {
   const AttentionInput<T>& in = call.in;
-  const std::int64_t panel = call.tiling.columns.panel, strip = simd::strip_rows;
-  const std::int64_t some_queries = std::min(t.panels * panel, in.q_length - t.first_query);
-  const std::int64_t some_keys = std::min(t.strips * strip, std::ssize(keys.rows) - t.first_key);
-  std::fill_n(t.weights, t.strips * strip * t.panels * panel, T(0));
-  for (std::int64_t i = 0; i < some_queries; ++i) {
-    const std::int64_t row = (in.bias_heads == 1 ? 0 : h) * in.q_length + t.first_query + i;
-    for (std::int64_t j = 0; j < some_keys; ++j)
-      t.weights[((j / strip * t.panels + i / panel) * strip + j % strip) * panel + i % panel] =
-          log2_e<T> *
-          in.bias[row * in.k_length + keys.rows[static_cast<std::size_t>(t.first_key + j)]];
-  }
+  std::fill_n(t.weights, t.strips * simd::strip_rows * t.panels * call.tiling.columns.panel, T(0));
+  for_pieces(call, keys, t, [&](std::int64_t key, std::int64_t i, std::int64_t n, std::int64_t at) {
+    const T* bias = bias_row(in, in.bias, h, i) + key;
+    for (std::int64_t q = 0; q < n; ++q) t.weights[at + q] = log2_e<T> * bias[q * in.k_length];
+  });
+}
+
+// Add the gradients of the scores, times a factor for every query, to that of the bias.
+template <class T>
+void add_bias_gradient(const Call<T>& call, std::int64_t h, const HeadKeys<T>& keys,
+                       const simd::GradientTile<T>& t, const T* factor, T* d_bias) {
+  const AttentionInput<T>& in = call.in;
+  for_pieces(call, keys, t, [&](std::int64_t key, std::int64_t i, std::int64_t n, std::int64_t at) {
+    T* to = bias_row(in, d_bias, h, i) + key;
+    for (std::int64_t q = 0; q < n; ++q) to[q * in.k_length] += factor[i + q] * t.d_scores[at + q];
+  });
 }
 
 // The weights of a query sum to 1, but for the rounding of log_sum_exp and of the scores, which
@@ -202,14 +223,18 @@ public:
         parts_(parts_of_head(call.in, call.in.k_length)), q_(call), k_(call),
         d_q_(parts_ * q_size()), sums_(parts_ * q_.padded), d_k_(k_.most * call.tiling.width),
         d_v_(k_.most * call.tiling.width), weights_(parts_ * block_size()),
-        d_scores_(parts_ * block_size()) {}
+        d_scores_(parts_ * block_size()), bias_factor_(q_.padded) {}
 
   void operator()(std::int64_t b, std::int64_t h) {
     q_.load(b, h, output_);
     k_.load(b, h);
+    bias_factor_.fill(1);
     add_all(h);
     if (check_weights(call_, b, h, k_, output_.log_sum_exp, sums_.data())) {
       q_.divide(sums_.data());
+      // What the first pass has added to the bias's gradient is that many times too large.
+      for (std::int64_t i = 0; i < call_.in.q_length; ++i)
+        bias_factor_.data()[i] = 1 - sums_.data()[i];
       add_all(h);
     }
     put(b, h);
@@ -238,28 +263,28 @@ private:
   void add_part(std::int64_t part, std::int64_t h) {
     const Tiling<T>& tiling = call_.tiling;
     const std::int64_t panel = tiling.columns.panel, strip = simd::strip_rows;
-    simd::GradientTile<T> tile{.head_dim = call_.in.head_dim,
-                               .width = tiling.width,
-                               .queries = q_.padded,
-                               .q = q_.q.data(),
-                               .q_rows = q_.q_rows.data(),
-                               .d_out = q_.d_out.data(),
-                               .d_out_rows = q_.d_out_rows.data(),
-                               .log_sum = q_.log_sum.data(),
-                               .correction = q_.correction.data(),
-                               .sum = sums_.data() + part * q_.padded,
-                               .d_q =
-                                   gradient_.q != nullptr ? d_q_.data() + part * q_size() : nullptr,
-                               .keys = k_.padded,
-                               .k = k_.k.data(),
-                               .k_rows = k_.k_rows.data(),
-                               .v = k_.v.data(),
-                               .padding = k_.padding.data(),
-                               .d_k = gradient_.k != nullptr ? d_k_.data() : nullptr,
-                               .d_v = gradient_.v != nullptr ? d_v_.data() : nullptr,
-                               .weights = weights_.data() + part * block_size(),
-                               .d_scores = d_scores_.data() + part * block_size(),
-                               .biased = call_.in.bias != nullptr};
+    simd::GradientTile<T> tile{
+        .head_dim = call_.in.head_dim,
+        .width = tiling.width,
+        .queries = q_.padded,
+        .q = q_.q.data(),
+        .q_rows = q_.q_rows.data(),
+        .d_out = q_.d_out.data(),
+        .d_out_rows = q_.d_out_rows.data(),
+        .log_sum = q_.log_sum.data(),
+        .correction = q_.correction.data(),
+        .sum = sums_.data() + part * q_.padded,
+        .d_q = gradient_.q != nullptr ? d_q_.data() + part * q_size() : nullptr,
+        .keys = k_.padded,
+        .k = k_.k.data(),
+        .k_rows = k_.k_rows.data(),
+        .v = k_.v.data(),
+        .padding = k_.padding.data(),
+        .d_k = gradient_.k != nullptr ? d_k_.data() : nullptr,
+        .d_v = gradient_.v != nullptr ? d_v_.data() : nullptr,
+        .weights = weights_.data() + part * block_size(),
+        .d_scores = scores_wanted() ? d_scores_.data() + part * block_size() : nullptr,
+        .biased = call_.in.bias != nullptr};
     std::fill_n(d_q_.data() + part * q_size(), q_size(), T(0));
     std::fill_n(tile.sum, q_.padded, T(0));
     const std::int64_t share = round_up(ceil_div(k_.padded, parts_), strip);
@@ -271,8 +296,14 @@ private:
         tile.panels = std::min(tiling.block, q_.padded - tile.first_query) / panel;
         if (tile.biased) put_bias(call_, h, k_, tile);
         simd::add_gradients(tile);
+        if (gradient_.bias != nullptr)
+          add_bias_gradient(call_, h, k_, tile, bias_factor_.data(), gradient_.bias);
       }
     }
+  }
+
+  bool scores_wanted() const {
+    return gradient_.q != nullptr || gradient_.k != nullptr || gradient_.bias != nullptr;
   }
 
   void put(std::int64_t b, std::int64_t h) {
@@ -302,7 +333,21 @@ private:
   HeadQueries<T> q_;
   HeadKeys<T> k_;
   simd::Aligned<T> d_q_, sums_, d_k_, d_v_, weights_, d_scores_;
+  simd::Aligned<T> bias_factor_; // per query, of what is added to the bias's gradient
 };
+
+// As for_heads(), where heads that share a bias come one after the other.
+template <class T, class F>
+void for_heads_by_bias(const AttentionInput<T>& in, Run& run, F make) {
+  const bool in_parts = parts_of_head(in, std::max(in.q_length, in.k_length)) > 1;
+  const std::int64_t tasks = in_parts ? 1 : in.bias_heads;
+  run.parallel_for(tasks, [&](std::int64_t task) {
+    auto body = make();
+    for (std::int64_t h = task; h < in.bias_heads; h += tasks)
+      for (std::int64_t b = 0; b < in.batch; ++b)
+        for (std::int64_t head = h; head < in.heads; head += in.bias_heads) body(b, head);
+  });
+}
 
 // A turn by a small angle moves the pair (x, y) by (-y, x), so that the gradient of the angle is
 // x dy - y dx; turning both the pair and its gradient back does not change that. Summed over the
@@ -345,9 +390,14 @@ void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_
 
   if (gradient.k != nullptr) std::fill_n(gradient.k, n_k, T(0)); // padded keys stay 0
   if (gradient.v != nullptr) std::fill_n(gradient.v, n_k, T(0));
+  if (gradient.bias != nullptr) std::fill_n(gradient.bias, bias_size(in), T(0));
   const Call<T> call(in, run);
   const Output<T> output{out, log_sum_exp, d_out};
-  if (n_q + n_k > 0) for_heads(in, run, [&] { return HeadBackward<T>(call, output, gradient); });
+  const auto head_backward = [&] { return HeadBackward<T>(call, output, gradient); };
+  if (n_q + n_k > 0 && gradient.bias != nullptr)
+    for_heads_by_bias(in, run, head_backward);
+  else if (n_q + n_k > 0)
+    for_heads(in, run, head_backward);
   if (gradient.q_angles != nullptr)
     angle_gradient(call, q_of(in), queries<T, const T>(in, gradient.q), gradient.q_angles,
                    [](std::int64_t, std::int64_t) { return true; });
@@ -360,6 +410,7 @@ void attention_backward(const AttentionInput<T>& in, const T* out, const T* log_
   check_result(gradient.v, n_k, "gradient.v");
   check_result(gradient.q_angles, angle_count(in, in.q_length), "gradient.q_angles");
   check_result(gradient.k_angles, angle_count(in, in.k_length), "gradient.k_angles");
+  if (gradient.bias != nullptr) check_result(gradient.bias, bias_size(in), "gradient.bias");
 }
 
 template void attention_backward<double>(const AttentionInput<double>&, const double*,

@@ -109,8 +109,7 @@ T checked_key_magnitude(const AttentionInput<T>& in, const Tensor<const T>& x, c
 template <class T>
 void check_bias(const AttentionInput<T>& in) {
   if (in.bias == nullptr) return;
-  const std::int64_t rows = checked_size(in.bias_heads, in.q_length, "bias_heads x q_length");
-  const std::int64_t size = checked_size(rows, in.k_length, "bias");
+  const std::int64_t size = bias_size(in);
   constexpr T most = std::numeric_limits<T>::max() / 8;
   int bad = 0;
   for (std::int64_t i = 0; i < size; ++i) bad |= static_cast<int>(!(in.bias[i] <= most));
@@ -162,6 +161,8 @@ void check_gradient(const AttentionInput<T>& in, const AttentionGradient<T>& gra
     check_pointer(gradient.q, q_size(in), "gradient.q, on which q_angles rests,");
   if (gradient.k_angles != nullptr)
     check_pointer(gradient.k, k_size(in), "gradient.k, on which k_angles rests,");
+  if (gradient.bias != nullptr && in.bias == nullptr)
+    throw Error(Status::invalid_argument, "a gradient of the bias is asked for but there is none");
 }
 
 template <class T>

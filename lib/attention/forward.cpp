@@ -158,17 +158,17 @@ T& weight_at(const Call<T>& call, const simd::QueryTile<T>& tile, const simd::Ke
 template <class T>
 void put_bias(const Call<T>& call, const PackedHead<T>& head, const simd::KeyBlock<T>& block,
               Queries<T>& q) {
-  const AttentionInput<T>& in = call.in;
-  const std::int64_t keys = block.panels * call.tiling.columns.panel;
-  const std::int64_t real = std::min(keys, std::ssize(head.rows) - block.first);
+  const std::int64_t panel = call.tiling.columns.panel;
+  const std::int64_t real = std::ssize(head.rows) - block.first;
   for (std::int64_t i = 0; i < q.n; ++i) {
-    const std::int64_t row = (in.bias_heads == 1 ? 0 : q.h) * in.q_length + q.first + i;
-    for (std::int64_t j = 0; j < real; ++j)
-      weight_at(call, q.tile(), block, i, j) =
-          log2_e<T> *
-          in.bias[row * in.k_length + head.rows[static_cast<std::size_t>(block.first + j)]];
-    for (std::int64_t j = real; j < keys; ++j)
-      weight_at(call, q.tile(), block, i, j) = -std::numeric_limits<T>::infinity();
+    const T* bias = bias_row(call.in, call.in.bias, q.h, q.first + i);
+    for (std::int64_t first = 0; first < block.panels * panel; first += panel) {
+      T* to = &weight_at(call, q.tile(), block, i, first);
+      const std::int64_t some = std::clamp(real - first, std::int64_t{0}, panel);
+      const std::int64_t* key = head.rows.data() + block.first + first;
+      for (std::int64_t j = 0; j < some; ++j) to[j] = log2_e<T> * bias[key[j]];
+      std::fill(to + some, to + panel, -std::numeric_limits<T>::infinity());
+    }
   }
 }
 
@@ -219,8 +219,7 @@ void for_query_tiles(const Call<T>& call, bool values, F body) {
 template <class T>
 void add_bias(const AttentionInput<T>& in, T* scores, Run& run) {
   run.parallel_for(in.batch * in.heads * in.q_length, [&](std::int64_t row) {
-    const std::int64_t h = in.bias_heads == 1 ? 0 : row / in.q_length % in.heads;
-    const T* bias = in.bias + (h * in.q_length + row % in.q_length) * in.k_length;
+    const T* bias = bias_row(in, in.bias, row / in.q_length % in.heads, row % in.q_length);
     for (std::int64_t j = 0; j < in.k_length; ++j) scores[row * in.k_length + j] += bias[j];
   });
 }

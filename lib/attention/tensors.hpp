@@ -64,6 +64,18 @@ std::int64_t angle_count(const AttentionInput<T>& in, std::int64_t length) {
 }
 
 template <class T>
+std::int64_t bias_size(const AttentionInput<T>& in) {
+  const std::int64_t rows = checked_size(in.bias_heads, in.q_length, "bias_heads x q_length");
+  return checked_size(rows, in.k_length, "bias");
+}
+
+// The row of a query of a head in the bias, or in its gradient.
+template <class T, class U>
+U* bias_row(const AttentionInput<T>& in, U* bias, std::int64_t h, std::int64_t i) {
+  return bias + ((in.bias_heads == 1 ? 0 : h) * in.q_length + i) * in.k_length;
+}
+
+template <class T>
 bool is_key(const AttentionInput<T>& in, std::int64_t b, std::int64_t j) {
   return in.key_mask == nullptr || in.key_mask[b * in.k_length + j] != 0;
 }

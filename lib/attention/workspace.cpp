@@ -48,7 +48,7 @@ AttentionWorkspace attention_workspace(const AttentionInput<T>& in, int threads)
   const double forward = whole_heads(in, threads) ? at_once * (head + tile) : head + threads * tile;
 
   const auto parts = static_cast<double>(parts_of_head(in, in.k_length));
-  const double head_back = queries * (2 * d + 2 * width + 2 + parts * (width + 1)) +
+  const double head_back = queries * (2 * d + 2 * width + 3 + parts * (width + 1)) +
                            keys * (2 * strip_width + 3 * width + 1) + numbers + panel * d +
                            parts * 2 * static_cast<double>(tiling.keys) * block;
   const double backward = (parts > 1 ? 1 : at_once) * head_back;

@@ -150,18 +150,19 @@ Forward<T> forward(const Problem<T>& p, int threads = 1) {
 
 template <class T>
 struct Gradient {
-  std::vector<T> q, k, v, q_angles, k_angles;
+  std::vector<T> q, k, v, q_angles, k_angles, bias;
 };
 template <class T>
 Gradient<T> backward(const Problem<T>& p, const std::vector<T>& d_out, int threads = 1) {
   cape::Run run(1, threads);
   const Forward<T> f = forward(p, threads);
   const auto like = [](const std::vector<T>& x) { return std::vector<T>(x.size(), T(-99)); };
-  Gradient<T> g{like(p.q), like(p.k), like(p.v), like(p.q_angles), like(p.k_angles)};
+  Gradient<T> g{like(p.q), like(p.k), like(p.v), like(p.q_angles), like(p.k_angles), like(p.bias)};
   const auto pointer = [](std::vector<T>& x) { return x.empty() ? nullptr : x.data(); };
-  cape::attention_backward(
-      p.input(), f.out.data(), f.log_sum_exp.data(), d_out.data(),
-      {pointer(g.q), pointer(g.k), pointer(g.v), pointer(g.q_angles), pointer(g.k_angles)}, run);
+  cape::attention_backward(p.input(), f.out.data(), f.log_sum_exp.data(), d_out.data(),
+                           {pointer(g.q), pointer(g.k), pointer(g.v), pointer(g.q_angles),
+                            pointer(g.k_angles), pointer(g.bias)},
+                           run);
   return g;
 }
 
@@ -425,7 +426,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
         Shape{2, 2, 4, 5, 4, Angles::shared, true}, Shape{1, 2, 5, 67, 4, Angles::shared, true},
         Shape{2, 2, 4, 5, 4, Angles::shared, true, 2},
         Shape{1, 2, 70, 9, 2, Angles::none, false, 1}, Shape{2, 3, 3, 4, 2, Angles::per_head, true},
-        Shape{1, 1, 258, 3, 2, Angles::shared, false},
+        Shape{2, 3, 3, 67, 2, Angles::none, true, 1}, Shape{1, 1, 258, 3, 2, Angles::shared, false},
         Shape{1, 1, 2, 258, 2, Angles::shared, true}}) {
     Problem<double> p = random_problem(rng, s.batch, s.heads, s.q, s.k, s.d, s.angles);
     if (s.masked)
@@ -441,12 +442,14 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
     compare(p.v, g.v, "v");
     compare(p.q_angles, g.q_angles, "q_angles");
     compare(p.k_angles, g.k_angles, "k_angles");
+    compare(p.bias, g.bias, "bias");
   }
 }
 
 BOOST_AUTO_TEST_CASE(gradients_in_float_agree_with_double) {
   cape::Rng rng(28);
-  const Problem<double> p = random_problem(rng, 2, 2, 270, 300, 16, Angles::per_head, 1);
+  Problem<double> p = random_problem(rng, 2, 2, 270, 300, 16, Angles::per_head, 1);
+  add_bias(p, rng, 2);
   const std::vector<double> d_out = random_values(rng, std::ssize(p.q), 1);
   const Gradient<double> g = backward(p, d_out);
   const Gradient<float> f = backward(to_float(p), converted<float>(d_out));
@@ -455,6 +458,7 @@ BOOST_AUTO_TEST_CASE(gradients_in_float_agree_with_double) {
   BOOST_TEST(distance(f.v, g.v) < 1e-5);
   BOOST_TEST(distance(f.q_angles, g.q_angles) < 1e-5);
   BOOST_TEST(distance(f.k_angles, g.k_angles) < 1e-5);
+  BOOST_TEST(distance(f.bias, g.bias) < 1e-5);
 }
 
 BOOST_AUTO_TEST_CASE(weights_of_huge_scores_sum_to_one_in_the_gradient_too) {
@@ -476,6 +480,29 @@ BOOST_AUTO_TEST_CASE(weights_of_huge_scores_sum_to_one_in_the_gradient_too) {
   }
 }
 
+// With one query the weights are d_v over d_out, and the bias's gradient is P_j (s_j - out .
+// d_out), s_j = d_out . v_j.
+BOOST_AUTO_TEST_CASE(the_gradient_of_the_bias_has_the_weights_that_sum_to_one) {
+  cape::Rng rng(43);
+  for (const double size : {1.0, 1e5, 1e6, 1e7}) {
+    Problem<double> p = random_problem(rng, 1, 1, 1, 40, 4, Angles::none);
+    for (double& x : p.q) x = size * (1 + 0.1 * x);
+    for (double& x : p.k) x = 1;
+    p.bias = random_values(rng, 40, 1);
+    const std::vector<double> d_out = random_values(rng, 4, 1);
+    const Forward<float> f = forward(to_float(p));
+    const Gradient<float> g = backward(to_float(p), converted<float>(d_out));
+    const double mean = weighted_sum(d_out, converted<double>(f.out));
+    for (std::size_t j = 0; j < 40; ++j) {
+      const double weight = static_cast<double>(g.v[4 * j]) / d_out[0];
+      double slope = 0;
+      for (std::size_t c = 0; c < 4; ++c) slope += d_out[c] * p.v[4 * j + c];
+      BOOST_TEST_CONTEXT("scores of " << size)
+      BOOST_TEST(std::fabs(static_cast<double>(g.bias[j]) - weight * (slope - mean)) < 1e-6);
+    }
+  }
+}
+
 // Whether the weights can be had again then depends on the order of the sums, which differs between
 // instruction sets: they are right, or the call says what it lacks.
 BOOST_AUTO_TEST_CASE(a_log_sum_exp_that_its_type_cannot_resolve_is_refused_or_does_no_harm) {
@@ -484,8 +511,8 @@ BOOST_AUTO_TEST_CASE(a_log_sum_exp_that_its_type_cannot_resolve_is_refused_or_do
   for (double& x : p.q) x = 1e30;
   for (double& x : p.k) x = 1 + 1e-6 * x;
   Gradient<float> g;
-  const std::string text = error_of(
-      Status::invalid_argument, [&] { g = backward(to_float(p), std::vector<float>(12, 1)); });
+  const std::string text = error_of(Status::invalid_argument,
+                                    [&] { g = backward(to_float(p), std::vector<float>(12, 1)); });
   if (!text.empty()) {
     BOOST_TEST(has(text, {"log_sum_exp"}));
     return;
@@ -678,6 +705,10 @@ BOOST_AUTO_TEST_CASE(the_number_of_threads_does_not_change_a_bit) {
   const Gradient<double> g1 = backward(p, d_out, 1), g2 = backward(p, d_out, 2);
   BOOST_TEST((g1.q == g2.q && g1.k == g2.k && g1.v == g2.v));
   BOOST_TEST((g1.q_angles == g2.q_angles && g1.k_angles == g2.k_angles));
+  for (const std::int64_t heads : {1, 2}) {
+    add_bias(p, rng, heads);
+    BOOST_TEST((backward(p, d_out, 1).bias == backward(p, d_out, 2).bias));
+  }
   const Problem<float> single = to_float(p);
   BOOST_TEST((forward(single, 1).out == forward(single, 2).out));
   // One head, whose keys are cut in parts.
@@ -790,6 +821,7 @@ BOOST_AUTO_TEST_CASE(bad_gradient_requests_are_named) {
   Problem<double> plain = p;
   plain.q_angles = plain.k_angles = {};
   BOOST_TEST(has(refusal(plain, sums, {.q = x.data(), .q_angles = x.data()}), {"no angles"}));
+  BOOST_TEST(has(refusal(p, sums, {.bias = x.data()}), {"gradient of the bias", "none"}));
   const std::vector<double> wrong(3, -1e6);
   BOOST_TEST(
       has(refusal(p, wrong.data(), {.v = x.data()}), {"query 0 (counted from 0)", "log_sum_exp"}));

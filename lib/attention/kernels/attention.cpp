@@ -267,7 +267,7 @@ HWY_INLINE void weigh_again(const GradientTile<T>& t, std::int64_t s, std::int64
     }
     hn::Store(sum, d, sum_at);
   }
-  if (t.d_q == nullptr && t.d_k == nullptr) return;
+  if (t.d_scores == nullptr) return;
 
   CAPE_UNROLL
   for (int r = 0; r < rows; ++r) CAPE_UNROLL

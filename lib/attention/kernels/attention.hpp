@@ -92,7 +92,7 @@ struct GradientTile {
   T* d_v = nullptr;           ///< keys x width, or null
 
   T* weights = nullptr;  ///< strips of the queries of the block
-  T* d_scores = nullptr; ///< strips of the queries of the block
+  T* d_scores = nullptr; ///< strips of the queries of the block; null: without d_q and d_k
   bool biased = false;   ///< weights hold what is to be added to the scores
 };
 
