@@ -6,6 +6,7 @@ module;
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -45,6 +46,21 @@ AttentionInput<T> Block<T>::input(const typename Sequence<T>::Group& group,
 }
 
 template <class T>
+void Block<T>::for_calls(const Sequence<T>& sequence, typename Sequence<T>::Group group,
+                         const BlockState<T>& state,
+                         const std::function<void(const AttentionInput<T>&, std::int64_t)>& body,
+                         Run& run) const {
+  if (sequence.pair_bias == nullptr) return body(input(group, state), group.first);
+  const std::int64_t end = group.first + group.cells * group.length;
+  for (group.cells = 1; group.first < end; group.first += group.length) {
+    AttentionInput<T> in = input(group, state);
+    sequence.pair_bias->put(number_, sequence.feature.subspan(at(group.first), at(group.length)),
+                            in, run);
+    body(in, group.first);
+  }
+}
+
+template <class T>
 void Block<T>::attend(std::span<const T> parameters, const Sequence<T>& sequence,
                       BlockState<T>& state, Run& run) const {
   const std::span<const T> directions = part(parameters, slots_.directions);
@@ -53,8 +69,13 @@ void Block<T>::attend(std::span<const T> parameters, const Sequence<T>& sequence
     const std::int64_t features = options_.random_features;
     switch (options_.attention) {
     case AttentionKind::exact:
-      attention_forward<T>(input(group, state), out,
-                           state.log_sum_exp.data() + group.first * options_.heads, run);
+      for_calls(
+          sequence, group, state,
+          [&](const AttentionInput<T>& in, std::int64_t first) {
+            attention_forward<T>(in, state.attended.data() + first * inner_width(options_),
+                                 state.log_sum_exp.data() + first * options_.heads, run);
+          },
+          run);
       break;
     case AttentionKind::linear:
       linear_attention_forward<T>(input(group, state), features, directions.data(), out, run);
@@ -160,9 +181,25 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
                                   .k_angles = nullptr};
     switch (options_.attention) {
     case AttentionKind::exact:
-      attention_backward<T>(input(group, s), s.attended.data() + first,
-                            s.log_sum_exp.data() + group.first * options_.heads,
-                            d_attended.data() + first, to, run);
+      for_calls(
+          sequence, group, s,
+          [&](const AttentionInput<T>& in, std::int64_t token) {
+            const std::int64_t row = token * inner_width(options_);
+            AttentionGradient<T> of_call{.q = d_q.data() + row,
+                                         .k = d_k.data() + row,
+                                         .v = d_v.data() + row,
+                                         .q_angles = nullptr,
+                                         .k_angles = nullptr};
+            PairBias<T>* bias = sequence.pair_bias;
+            if (bias != nullptr) of_call.bias = bias->gradient_of(in);
+            attention_backward<T>(in, s.attended.data() + row,
+                                  s.log_sum_exp.data() + token * options_.heads,
+                                  d_attended.data() + row, of_call, run);
+            if (bias != nullptr)
+              bias->backward(number_, sequence.feature.subspan(at(token), at(in.q_length)),
+                             of_call.q, gradient, run);
+          },
+          run);
       break;
     case AttentionKind::linear:
       linear_attention_backward<T>(input(group, s), features, directions.data(),
@@ -173,6 +210,7 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
                                       d_attended.data() + first, to, run);
     }
   }
+  if (sequence.pair_bias != nullptr) sequence.pair_bias->finish(number_, p, gradient, run);
   if (sequence.turns.pairs > 0) {
     if (!d_angle.empty()) {
       std::vector<T> of_keys(d_angle.size());

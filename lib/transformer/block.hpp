@@ -1,6 +1,6 @@
 // One block: attention and a feed-forward layer, with their norms.
 #pragma once
-#include "transformer/parameters.hpp"
+#include "transformer/pair_bias.hpp"
 
 namespace cape {
 
@@ -17,7 +17,8 @@ struct Sequence {
   std::int64_t tokens = 0;
   std::vector<Group> groups;
   std::span<const std::int32_t> feature;
-  layers::Turns<T> turns; ///< by feature; no pairs: nothing is turned
+  layers::Turns<T> turns;           ///< by feature; no pairs: nothing is turned
+  PairBias<T>* pair_bias = nullptr; ///< null: nothing is added to scores
 };
 
 /// Where dropout takes its numbers from; step -1: no dropout.
@@ -56,11 +57,16 @@ public:
                 const Dropout& dropout, const BlockState<T>& state, std::vector<T>& d,
                 std::span<T> gradient, std::span<T> d_angle, Run& run) const;
 
-  /// What attention is called with for a group of cells.
-  AttentionInput<T> input(const typename Sequence<T>::Group& group,
-                          const BlockState<T>& state) const;
+  /// body(what attention is called with, its first token) for a group of cells: once, or for each
+  /// cell if scores know of pairs.
+  void for_calls(const Sequence<T>& sequence, typename Sequence<T>::Group group,
+                 const BlockState<T>& state,
+                 const std::function<void(const AttentionInput<T>&, std::int64_t)>& body,
+                 Run& run) const;
 
 private:
+  AttentionInput<T> input(const typename Sequence<T>::Group& group,
+                          const BlockState<T>& state) const;
   void attend(std::span<const T> parameters, const Sequence<T>& sequence, BlockState<T>& state,
               Run& run) const;
   std::int64_t site(std::int64_t which) const { return 8 * (number_ + 1) + which; }

@@ -6,6 +6,7 @@ module;
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>

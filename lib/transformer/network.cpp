@@ -6,6 +6,7 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -99,6 +100,8 @@ Network<T>::Network(const Backbone& backbone)
     positions_ = row_major<T>(backbone.positions);
     columns_ = backbone.positions.cols();
   }
+  if (is_relative(options_.positions) || has_distances(options_.positions))
+    pair_bias_ = std::make_unique<PairBias<T>>(backbone, slots_);
 }
 
 template <class T>
@@ -208,6 +211,8 @@ std::span<const T> Network<T>::forward(std::span<const T> p, const Tokens& token
     ++sequence_.groups.back().cells;
   }
   turn_by(p, run);
+  sequence_.pair_bias = pair_bias_.get();
+  if (pair_bias_ != nullptr) pair_bias_->begin(p, run);
   embed(p, run);
   states_.resize(keep ? blocks_.size() : std::min<std::size_t>(blocks_.size(), 2));
   std::span<const T> x = start_;
@@ -236,7 +241,12 @@ void Network<T>::for_weights(
     const std::int64_t length = group.length, end = cell + group.cells;
     weights.resize(at(options_.heads * length * length));
     for (group.cells = 1; cell < end; ++cell, group.first += length) {
-      attention_scores<T>(blocks_[at(block)].input(group, states_[at(block)]), weights.data(), run);
+      blocks_[at(block)].for_calls(
+          sequence_, group, states_[at(block)],
+          [&](const AttentionInput<T>& in, std::int64_t) {
+            attention_scores<T>(in, weights.data(), run);
+          },
+          run);
       run.parallel_for(options_.heads * length, [&](std::int64_t row) {
         const std::span<T> w = std::span(weights).subspan(at(row * length), at(length));
         const T top = *std::ranges::max_element(w);

@@ -52,7 +52,8 @@ private:
   std::vector<Block<T>> blocks_;
   std::vector<T> positions_; ///< features x columns, row-major; or the angles of all pairs
   std::int64_t columns_ = 0;
-  std::vector<T> cosine_, sine_; ///< of the angles in use
+  std::vector<T> cosine_, sine_;           ///< of the angles in use
+  std::unique_ptr<PairBias<T>> pair_bias_; ///< of relative positions and distances, else null
 
   // Of the last batch.
   const Tokens* tokens_ = nullptr;

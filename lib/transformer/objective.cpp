@@ -5,6 +5,7 @@ module;
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <span>

@@ -108,11 +108,13 @@ OptionFields fields(BackboneOptions& o) {
        .doc = "What predictions of hidden values are: numbers, or shares of bins",
        .source = "docs/method.md, section 6"},
       {.name = "model.positions",
-       .value = choice(o.positions,
-                       {"none", "trained", "fixed", "projected", "rotary", "rotary_trained"}),
+       .value =
+           choice(o.positions, {"none", "trained", "fixed", "projected", "rotary", "rotary_trained",
+                                "relative", "relative_trained", "distance", "distance_trained"}),
        .doc = "What tells features apart: nothing; a trained vector; the user's vector, as it is "
-              "or projected; rotation by CAPE's angles alone (the paper's form); both rotation "
-              "and a trained vector",
+              "or projected; rotation by CAPE's angles (alone: the paper's form); how far two "
+              "features are apart in the model's order (Transformer-XL), or as points of the "
+              "Poincare ball; and these beside a trained vector",
        .source = "paper, sec_position; docs/method.md, section 6"},
       {.name = "model.angle_scale",
        .value = choice(o.angle_scale, {"literal", "largest"}),

@@ -34,12 +34,20 @@ enum class ValueLoss : std::int32_t { square, cross_entropy };
 
 /// What stands in for the order of the features (paper, sec_position).
 enum class PositionKind : std::int32_t {
-  none,          ///< nothing: features differ by their values alone
-  trained,       ///< a trained vector for each feature is added (scGPT's gene embedding)
-  fixed,         ///< the user's vector, as wide as the model, is added (scBERT's gene2vec)
-  projected,     ///< the user's vector, through a trained projection (the paper's w/o-rotary)
-  rotary,        ///< queries and keys are turned by the user's angles, and nothing else (paper)
-  rotary_trained ///< both: turned, beside a trained vector
+  none,           ///< nothing: features differ by their values alone
+  trained,        ///< a trained vector for each feature is added (scGPT's gene embedding)
+  fixed,          ///< the user's vector, as wide as the model, is added (scBERT's gene2vec)
+  projected,      ///< the user's vector, through a trained projection (the paper's w/o-rotary)
+  rotary,         ///< queries and keys are turned by the user's angles, and nothing else (paper)
+  rotary_trained, ///< both: turned, beside a trained vector
+  /// Scores know how far two features are apart in the model's order of features, by trained
+  /// projections of sines and cosines (Z. Dai et al., Transformer-XL, 2019; paper, supp_pos_enc).
+  relative,
+  relative_trained, ///< beside a trained vector
+  /// Scores fall with the distance of two features, the user's points in the Poincare ball:
+  /// - beta d(m, n), beta > 0 trained for each head and block. <cls> is the origin.
+  distance,
+  distance_trained ///< beside a trained vector
 };
 
 /// How angles are scaled. literal: as they are (paper: pi/4 times coordinates). largest: by one

@@ -7,6 +7,7 @@ module;
 #include <functional>
 #include <limits>
 #include <new>
+#include <numbers>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,12 @@ void check_fit(const BackboneOptions& o, std::int64_t position_columns) {
             o.heads, " heads of ", pairs, " pairs; it must be a multiple of the heads, at most ",
             o.heads * pairs);
   }
+  if ((is_relative(o.positions) || has_distances(o.positions)) &&
+      o.attention != AttentionKind::exact)
+    wrong(Status::unsupported, "model.positions change the scores of pairs, which ",
+          "model.attention exact alone has");
+  if (has_distances(o.positions) && position_columns < 1)
+    wrong(Status::dim_mismatch, "positions have no columns; points must have one at least");
   if (o.positions == PositionKind::fixed && position_columns != o.width)
     wrong(Status::dim_mismatch, "positions have ", position_columns,
           " columns; fixed ones must have those of the model, ", o.width,
@@ -82,6 +89,10 @@ Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t
     projection = add("positions.weight", d, position_columns);
   if (has_angles(o.positions) && o.learn_angle_factor)
     angle_factor = add("positions.factor", 1, o.heads);
+  if (is_relative(o.positions)) {
+    relative_content = add("positions.content", 1, d);
+    relative_position = add("positions.position", 1, d);
+  }
   if (o.embedding_norm) add_norm("embedding.norm", d, embedding_gain, embedding_bias);
   if (o.value_embedding == ValueEmbedding::table)
     value_table = add("value.table", o.bins + 1, d);
@@ -101,6 +112,10 @@ Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t
     if (o.attention_bias) s.in_bias = add(name + "attention.in.bias", 1, 3 * inner);
     if (o.attention != AttentionKind::exact)
       s.directions = add(name + "attention.directions", o.random_features, head_width(o));
+    if (is_relative(o.positions))
+      s.relative_weight = add(name + "attention.relative.weight", inner, d);
+    if (has_distances(o.positions))
+      s.distance_factor = add(name + "attention.distance.log_factor", 1, o.heads);
     s.out_weight = add(name + "attention.out.weight", d, inner);
     s.out_bias = add(name + "attention.out.bias", 1, d);
     add_norm(name + "norm2", d, s.norm2_gain, s.norm2_bias);
@@ -154,6 +169,16 @@ Slots checked_slots(const std::vector<std::string>& features, const Matrix& posi
                             ? message("there must be a row for each of the ", m, " features")
                             : std::string("model.positions takes none")));
   check_finite(positions, "positions");
+  if (has_distances(options.positions))
+    for (std::int64_t i = 0; i < m; ++i) {
+      double square = 0;
+      for (std::int64_t j = 0; j < positions.cols(); ++j)
+        square += positions(i, j) * positions(i, j);
+      if (!(square < 1))
+        throw Error(Status::invalid_argument,
+                    message("row ", i, " of positions (counted from 0) has length ",
+                            std::sqrt(square), " in float; points of the ball are shorter than 1"));
+    }
   return Slots(options, m, positions.cols());
 }
 
@@ -175,6 +200,10 @@ Backbone make_backbone(std::vector<std::string> features, Matrix positions,
     Rng rng(run.seed(), {hash("transformer.start"), hash(slot.name)});
     if (ends_with(".gain") || ends_with(".factor"))
       std::ranges::fill(values, 1.0f);
+    else if (ends_with(".log_factor")) // 2^-(8 h / heads), h from 1: ALiBi's
+      for (std::int64_t h = 0; h < slot.columns; ++h)
+        values[at(h)] = static_cast<float>(-8.0 * static_cast<double>(h + 1) /
+                                           static_cast<double>(slot.columns) * std::numbers::ln2);
     else if (ends_with("attention.directions")) {
       const std::vector<float> directions =
           attention_directions<float>(slot.rows, slot.columns, hash(slot.name), run);

@@ -5,8 +5,8 @@ namespace cape {
 
 /// The tensors of a block.
 struct BlockSlots {
-  Slot norm1_gain, norm1_bias, in_weight, in_bias, directions, out_weight, out_bias, norm2_gain,
-      norm2_bias, ff1_weight, ff1_bias, ff2_weight, ff2_bias;
+  Slot norm1_gain, norm1_bias, in_weight, in_bias, directions, relative_weight, distance_factor,
+      out_weight, out_bias, norm2_gain, norm2_bias, ff1_weight, ff1_bias, ff2_weight, ff2_bias;
 };
 
 /// All of them by their use; those that the options do not have are empty.
@@ -16,9 +16,10 @@ struct Slots {
   std::vector<Slot> all; ///< in order
   std::int64_t size = 0;
 
-  Slot embedding;    ///< of <cls>, and of the features if they are trained
-  Slot projection;   ///< of the user's vectors
-  Slot angle_factor; ///< one for each head
+  Slot embedding;                           ///< of <cls>, and of the features if they are trained
+  Slot projection;                          ///< of the user's vectors
+  Slot angle_factor;                        ///< one for each head
+  Slot relative_content, relative_position; ///< Transformer-XL's u and v
   Slot embedding_gain, embedding_bias;
   Slot value1_weight, value1_bias, value2_weight, value2_bias, hidden; ///< of the network
   Slot value_table;                                                    ///< its last row: hidden
@@ -57,13 +58,21 @@ inline std::int64_t inner_width(const BackboneOptions& o) { return o.heads * hea
 
 /// What stands in for positions.
 inline bool has_trained_vectors(PositionKind kind) {
-  return kind == PositionKind::trained || kind == PositionKind::rotary_trained;
+  return kind == PositionKind::trained || kind == PositionKind::rotary_trained ||
+         kind == PositionKind::relative_trained || kind == PositionKind::distance_trained;
 }
 inline bool has_angles(PositionKind kind) {
   return kind == PositionKind::rotary || kind == PositionKind::rotary_trained;
 }
+inline bool is_relative(PositionKind kind) {
+  return kind == PositionKind::relative || kind == PositionKind::relative_trained;
+}
+inline bool has_distances(PositionKind kind) {
+  return kind == PositionKind::distance || kind == PositionKind::distance_trained;
+}
 inline bool has_matrix(PositionKind kind) {
-  return kind != PositionKind::none && kind != PositionKind::trained;
+  return has_angles(kind) || has_distances(kind) || kind == PositionKind::fixed ||
+         kind == PositionKind::projected;
 }
 
 /// A tensor's part of a vector of all parameters.

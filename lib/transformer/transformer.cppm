@@ -62,7 +62,8 @@ struct Backbone {
   BackboneOptions options;
   std::vector<std::string> features; ///< their names, unlike each other
   /// Features x columns: angles in radians (rotary: before angle_scale), vectors (fixed,
-  /// projected), or empty.
+  /// projected), points of the Poincare ball (distance), or empty. relative: the order of the
+  /// features counts.
   Matrix positions;
   std::vector<float> parameters;
 };
@@ -70,7 +71,8 @@ struct Backbone {
 /// A model before training: linear layers uniform in +- 1/sqrt(inputs), norms 1 and 0, tables of
 /// vectors uniform in +-.1. Errors as layout(), and invalid_argument for features of the same name,
 /// or one that is not UTF-8, and for positions that are not finite, or that are given or missing
-/// against options.positions. Positions are rounded to float, as which they are saved.
+/// against options.positions, or points that are not in the ball. Positions are rounded to float,
+/// as which they are saved.
 Backbone make_backbone(std::vector<std::string> features, Matrix positions,
                        const BackboneOptions& options, Run& run);
 
@@ -157,8 +159,8 @@ struct HiddenLoss {
   double relative = 0; ///< over the loss of guessing each feature by its values in these cells
 };
 /// Errors as pretrain(). Reports progress as "encode".
-HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells,
-                       const PretrainOptions& options, Run& run);
+HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const PretrainOptions& options,
+                       Run& run);
 
 /// Bytes that pretrain() needs at most beside the table, and a call of encode() for one cell of all
 /// features.

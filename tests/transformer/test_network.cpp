@@ -48,11 +48,19 @@ BackboneOptions tiny() {
 std::int64_t columns_of(const BackboneOptions& o) {
   switch (o.positions) {
   case PositionKind::none:
-  case PositionKind::trained: return 0;
+  case PositionKind::trained:
+  case PositionKind::relative:
+  case PositionKind::relative_trained: return 0;
   case PositionKind::fixed: return o.width;
-  case PositionKind::projected: return 3;
+  case PositionKind::projected:
+  case PositionKind::distance:
+  case PositionKind::distance_trained: return 3;
   default: return o.head_width > 0 ? o.heads * o.head_width / 2 : o.width / 2;
   }
+}
+
+bool is_distance(PositionKind kind) {
+  return kind == PositionKind::distance || kind == PositionKind::distance_trained;
 }
 
 Matrix normal(std::int64_t rows, std::int64_t columns, std::uint64_t key) {
@@ -66,8 +74,11 @@ Matrix normal(std::int64_t rows, std::int64_t columns, std::uint64_t key) {
 Backbone model(const BackboneOptions& o, std::int64_t n = features) {
   Run run(3);
   const std::int64_t columns = columns_of(o);
-  Backbone b =
-      cape::make_backbone(names(n), columns > 0 ? normal(n, columns, 1) : Matrix(), o, run);
+  Matrix positions = columns > 0 ? normal(n, columns, 1) : Matrix();
+  if (is_distance(o.positions)) // into the ball
+    for (std::int64_t i = 0; i < positions.size(); ++i)
+      positions.data()[i] = 0.55 * std::tanh(positions.data()[i]);
+  Backbone b = cape::make_backbone(names(n), std::move(positions), o, run);
   cape::Rng rng(4, {2});
   for (const cape::Slot& slot : cape::layout(o, n, columns))
     for (std::int64_t i = slot.first; i < slot.first + slot.size(); ++i) {
@@ -117,8 +128,10 @@ std::vector<std::pair<std::string, BackboneOptions>> variants() {
       o.embedding_norm = true;
       o.decoder_layers = 2;
     });
-  for (const PositionKind kind : {PositionKind::none, PositionKind::trained, PositionKind::fixed,
-                                  PositionKind::projected, PositionKind::rotary})
+  for (const PositionKind kind :
+       {PositionKind::none, PositionKind::trained, PositionKind::fixed, PositionKind::projected,
+        PositionKind::rotary, PositionKind::relative, PositionKind::relative_trained,
+        PositionKind::distance, PositionKind::distance_trained})
     add("positions " + std::to_string(static_cast<int>(kind)),
         [&](auto& o) { o.positions = kind; });
   add("learned factor", [](auto& o) { o.learn_angle_factor = true; });
@@ -260,32 +273,68 @@ BOOST_AUTO_TEST_CASE(one_angle_for_all_features_is_none_but_for_cls) {
   BOOST_TEST(worst > 1e-6); // <cls> tells them apart
 }
 
-BOOST_AUTO_TEST_CASE(any_number_of_threads_gives_the_same_bits) {
+BOOST_AUTO_TEST_CASE(weights_fall_with_the_distance_of_features) {
+  // Points on a diameter are as far apart as their radii 2 artanh(e); all products are 0.
   BackboneOptions o = tiny();
-  o.dropout = 0.2;
-  o.learn_angle_factor = true;
-  constexpr std::int64_t many = 300;
-  const Backbone b = model(o, many);
-  Tokens t;
-  cape::Rng rng(9, {1});
-  for (int c = 0; c < 8; ++c) {
-    t.start.push_back(t.size());
-    for (std::int32_t f = -1; f < static_cast<std::int32_t>(many) - 40 * c; ++f) {
-      t.feature.push_back(f);
-      t.value.push_back(static_cast<float>(rng.normal()));
-      t.hidden.push_back(f >= 0 && f % 3 == 0);
+  o.positions = PositionKind::distance;
+  const std::vector<double> radius = {-1.5, 0.2, 0, 2, -0.7};
+  Matrix points(features, 1);
+  for (std::int64_t i = 0; i < features; ++i)
+    points(i, 0) = std::tanh(radius[static_cast<std::size_t>(i)] / 2);
+  Run run;
+  Backbone b = cape::make_backbone(names(), points, o, run);
+  for (const cape::Slot& slot : cape::layout(o, features, 1))
+    if (slot.name.ends_with("attention.in.weight"))
+      std::fill_n(b.parameters.begin() + slot.first, slot.size(), 0.0f);
+  Matrix cell(1, features);
+  for (std::int64_t i = 0; i < features; ++i) cell(0, i) = 1;
+  const Matrix map = cape::attention_map(b, cape::cells_of(cell.view()), 0, true, run);
+  for (std::int64_t m = 0; m <= features; ++m)
+    for (std::int64_t n = 0; n < features; ++n) {
+      double expected = 0;
+      const auto at = [&](std::int64_t i) {
+        return i == features ? 0.0 : radius[static_cast<std::size_t>(i)];
+      };
+      for (const double factor : {1.0 / 16, 1.0 / 256}) { // 2^-(8 h / 2)
+        double sum = 0;
+        for (std::int64_t k = 0; k <= features; ++k)
+          sum += std::exp(-factor * std::fabs(at(m) - at(k)));
+        expected += std::exp(-factor * std::fabs(at(m) - at(n))) / sum / 2;
+      }
+      BOOST_TEST(std::fabs(map(m, n) - expected) < 1e-6);
     }
+}
+
+BOOST_AUTO_TEST_CASE(any_number_of_threads_gives_the_same_bits) {
+  for (const PositionKind kind :
+       {PositionKind::rotary_trained, PositionKind::relative, PositionKind::distance}) {
+    BackboneOptions o = tiny();
+    o.positions = kind;
+    o.dropout = 0.2;
+    o.learn_angle_factor = kind == PositionKind::rotary_trained;
+    constexpr std::int64_t many = 300;
+    const Backbone b = model(o, many);
+    Tokens t;
+    cape::Rng rng(9, {1});
+    for (int c = 0; c < 8; ++c) {
+      t.start.push_back(t.size());
+      for (std::int32_t f = -1; f < static_cast<std::int32_t>(many) - 40 * c; ++f) {
+        t.feature.push_back(f);
+        t.value.push_back(static_cast<float>(rng.normal()));
+        t.hidden.push_back(f >= 0 && f % 3 == 0);
+      }
+    }
+    t.start.push_back(t.size());
+    const std::vector<float> target(t.value);
+    const auto gradient = [&](int threads) {
+      Run run(1, threads);
+      std::vector<float> g(b.parameters.size());
+      cape::pretrain_loss<float>(b, b.parameters, t, target, 1, 5, g, run);
+      return g;
+    };
+    BOOST_TEST((gradient(1) == gradient(2)));
+    BOOST_TEST((gradient(1) == gradient(5)));
   }
-  t.start.push_back(t.size());
-  const std::vector<float> target(t.value);
-  const auto gradient = [&](int threads) {
-    Run run(1, threads);
-    std::vector<float> g(b.parameters.size());
-    cape::pretrain_loss<float>(b, b.parameters, t, target, 1, 5, g, run);
-    return g;
-  };
-  BOOST_TEST((gradient(1) == gradient(2)));
-  BOOST_TEST((gradient(1) == gradient(5)));
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
@@ -314,6 +363,21 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
   BOOST_TEST(refused(
       Status::invalid_argument, "model.value_embedding is table",
       [](auto& o) { o.value_embedding = cape::ValueEmbedding::table; }, normal(5, 4, 1)));
+  BOOST_TEST(refused(
+      Status::dim_mismatch, "takes none", [](auto& o) { o.positions = PositionKind::relative; },
+      normal(5, 4, 1)));
+  BOOST_TEST(refused(
+      Status::unsupported, "model.attention exact",
+      [](auto& o) {
+        o.positions = PositionKind::distance;
+        o.attention = cape::AttentionKind::linear;
+      },
+      Matrix(5, 4)));
+  Matrix outside(5, 4);
+  outside(3, 2) = 1 - 1e-9; // 1 in float
+  BOOST_TEST(refused(
+      Status::invalid_argument, "row 3 of positions (counted from 0) has length 1",
+      [](auto& o) { o.positions = PositionKind::distance; }, outside));
   Matrix nan = normal(5, 4, 1);
   nan(2, 1) = std::nan("");
   BOOST_TEST(refused(Status::invalid_argument, "positions", [](auto&) {}, nan));

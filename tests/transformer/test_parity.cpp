@@ -691,3 +691,85 @@ int main(int argc, char* argv[]) {
   if (test::data_missing("parity")) return 77;
   return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
 }
+
+// ------------------------------------------------------------------------------- Transformer-XL
+
+// A block behind which only layer norms stand, whose tokens are the fixture's rows.
+BOOST_AUTO_TEST_CASE(relative_positions_are_those_of_transformer_xl) {
+  const Values in = test::read_parity("relative_txl/relative.f64.safetensors");
+  struct Shape {
+    std::string name;
+    std::int64_t cells, length, width, heads;
+  };
+  for (const Shape& k : {Shape{"paper_a.", 2, 6, 12, 3}, Shape{"paper_b.", 1, 17, 16, 4}})
+    for (std::int64_t cell = 0; cell < k.cells; ++cell) {
+      BackboneOptions o;
+      o.width = k.width;
+      o.heads = k.heads;
+      o.blocks = 1;
+      o.feed_forward = 1;
+      o.norm_order = NormOrder::post;
+      o.attention_bias = false;
+      o.positions = PositionKind::relative_trained;
+      std::vector<std::string> names;
+      Tokens tokens{{0, k.length}, {-1}, {}, {}};
+      for (std::int32_t i = 0; i + 1 < k.length; ++i) {
+        names.push_back(std::to_string(i));
+        tokens.feature.push_back(i);
+      }
+      tokens.value.resize(at(k.length));
+      tokens.hidden.resize(at(k.length));
+      Run run;
+      const Backbone model = cape::make_backbone(names, {}, o, run);
+      const auto cell_of = [&](const std::string& name) {
+        const std::vector<double>& all = in.at(k.name + name);
+        const auto size = static_cast<std::ptrdiff_t>(k.length * k.width);
+        return std::vector<double>(all.begin() + cell * size, all.begin() + (cell + 1) * size);
+      };
+      std::vector<double> p(model.parameters.size());
+      for (const cape::Slot& slot : cape::layout(o, k.length - 1, 0)) {
+        std::vector<double> values;
+        const auto put = [&](const char* name) {
+          const std::vector<double>& more = in.at(k.name + name);
+          values.insert(values.end(), more.begin(), more.end());
+        };
+        if (slot.name == "embedding")
+          values = cell_of("x");
+        else if (slot.name.ends_with("gain"))
+          values.assign(at(slot.size()), 1);
+        else if (slot.name == "blocks.0.attention.in.weight")
+          put("Wq"), put("Wk"), put("Wv");
+        else if (slot.name == "blocks.0.attention.relative.weight")
+          put("Wr_hat_k");
+        else if (slot.name == "blocks.0.attention.out.weight")
+          put("Wo");
+        else if (slot.name == "positions.content")
+          put("u");
+        else if (slot.name == "positions.position")
+          put("v");
+        else
+          continue;
+        BOOST_TEST_REQUIRE(std::ssize(values) == slot.size());
+        std::ranges::copy(values, p.begin() + slot.first);
+      }
+      std::vector<double> expected = cell_of("x");
+      const std::vector<double> out = cell_of("out");
+      std::ranges::transform(expected, out, expected.begin(), std::plus<>());
+      for (int norms = 0; norms < 2; ++norms)
+        for (std::int64_t i = 0; i < k.length; ++i) {
+          const std::span<double> row = std::span(expected).subspan(at(i * k.width), at(k.width));
+          double mean = 0, square = 0;
+          for (const double v : row) mean += v / static_cast<double>(k.width);
+          for (double& v : row) {
+            v -= mean;
+            square += v * v / static_cast<double>(k.width);
+          }
+          for (double& v : row) v /= std::sqrt(square + 1e-5);
+        }
+      const std::vector<double> tokens_out = cape::encode<double>(model, p, tokens, run).tokens;
+      double worst = 0;
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        worst = std::max(worst, std::fabs(tokens_out[i] - expected[i]));
+      BOOST_TEST_CONTEXT(k.name << cell) BOOST_TEST(worst < 1e-12);
+    }
+}

@@ -97,8 +97,8 @@ BOOST_AUTO_TEST_CASE(factors_are_learned) {
   BOOST_TEST(reached > best);
 
   // Of cells that it has not seen, hardly more.
-  const cape::HiddenLoss unseen = cape::hidden_loss(
-      fit.backbone, cape::cells_of(factors(900).view()), short_training(1), run);
+  const cape::HiddenLoss unseen =
+      cape::hidden_loss(fit.backbone, cape::cells_of(factors(900).view()), short_training(1), run);
   BOOST_TEST(unseen.relative < 1.2 * reached);
   BOOST_TEST(unseen.relative > best);
 
