@@ -54,6 +54,28 @@ cape::Pooling pooling_of(const char* name) {
   return static_cast<cape::Pooling>(at - names.begin());
 }
 
+// The texts of the client.
+std::vector<std::string> texts(const char* const* given, int64_t n, std::string_view name,
+                               std::string_view count) {
+  std::vector<std::string> out;
+  for (const char* one : values(given, n, name, count))
+    out.emplace_back(text(one, cape::message(name, "[", out.size(), "]")));
+  return out;
+}
+
+// A model of the state of public code, which load() makes of its tensors.
+template <class Load>
+cape_status load_state(cape_model** out, const void* bytes, int64_t n, const char* const* names,
+                       int64_t n_names, const cape_options* options, Load load) noexcept {
+  return create(out, options, [&](const cape_options& o) {
+    const std::span<const std::byte> file =
+        values(static_cast<const std::byte*>(bytes), n, "bytes");
+    const std::vector<std::string> all = texts(names, n_names, "names", "n_names");
+    cape::Run run = make_run(o);
+    return load(cape::read_safetensors(file, run), all, o.values.model, run);
+  });
+}
+
 // The bytes of a model's file.
 std::vector<std::byte> file_of(const cape::Backbone& backbone, cape::Run& run) {
   return cape::write_safetensors(cape::to_tensors(backbone, run), run);
@@ -85,9 +107,7 @@ cape_status cape_options_set_preset(cape_options* options, const char* preset) {
 cape_status cape_model_new(cape_model** out, const char* const* features, int64_t n_features,
                            const cape_matrix_view* positions, const cape_options* options) {
   return create(out, options, [&](const cape_options& o) {
-    std::vector<std::string> names;
-    for (const char* name : values(features, n_features, "features", "n_features"))
-      names.emplace_back(text(name, cape::message("features[", names.size(), "]")));
+    std::vector<std::string> names = texts(features, n_features, "features", "n_features");
     cape::Matrix matrix;
     if (positions != nullptr) matrix = cape::to_matrix(view_of(positions, "positions"));
     cape::Run run = make_run(o);
@@ -237,4 +257,16 @@ cape_status cape_model_load(cape_model** out, const void* bytes, int64_t n,
         values(static_cast<const std::byte*>(bytes), n, "bytes");
     return cape::from_tensors(cape::read_safetensors(file, run), run);
   });
+}
+
+cape_status cape_model_load_scgpt(cape_model** out, const void* bytes, int64_t n,
+                                  const char* const* names, int64_t n_names,
+                                  const cape_options* options) {
+  return load_state(out, bytes, n, names, n_names, options, cape::load_scgpt);
+}
+
+cape_status cape_model_load_scbert(cape_model** out, const void* bytes, int64_t n,
+                                   const char* const* names, int64_t n_names,
+                                   const cape_options* options) {
+  return load_state(out, bytes, n, names, n_names, options, cape::load_scbert);
 }

@@ -105,6 +105,10 @@ core_model_pretrain <- function(start, values, settings, progress, store) {
     .Call(`_capeOmics_core_model_pretrain`, start, values, settings, progress, store)
 }
 
+core_model_load_state <- function(state, format, vocabulary, settings) {
+    .Call(`_capeOmics_core_model_load_state`, state, format, vocabulary, settings)
+}
+
 core_model_describe <- function(bytes) {
     .Call(`_capeOmics_core_model_describe`, bytes)
 }

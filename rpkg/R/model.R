@@ -372,8 +372,29 @@ cape_attention_map <- function(model, x, group = NULL, block = NULL, assay.type 
 #' as metadata its options and the names of its features. `cape_load()` reads it back. The history of the training
 #' is not in the file; [saveRDS()] keeps all of a [CapeModel-class].
 #'
-#' @param model a [CapeModel-class].
+#' `cape_load()` also makes models of the published ones: of the parameters ("state dict") of scGPT, and of MethylGPT,
+#' which is of the same form (`format = "scgpt"`), and of scBERT (`format = "scbert"`). They compute what that code
+#' does, to rounding, and are saved in our form. Heads of other tasks are left aside; models of scGPT with labels of batches are
+#' refused. A file of PyTorch becomes a safetensors file in Python (not run by our tests):
+#' ```
+#' import torch; from safetensors.torch import save_file
+#' state = torch.load("best_model.pt", map_location="cpu")
+#' state = state.get("model_state_dict", state)
+#' save_file({k.removeprefix("module."): v.contiguous().clone() for k, v in state.items()}, "model.safetensors")
+#' ```
+#' Such models take cells as theirs do: scGPT genes with counts alone, whose values become bins; scBERT all genes, of
+#' counts scaled to 10,000 without logarithms, so name such an assay. Genes that `x` does not have are more than half
+#' of a vocabulary as a rule: `max.missing = 1` allows that.
+#'
+#' @param model a [CapeModel-class]; for `cape_load()` of other formats a [BackboneParam()] with what their files do not
+#'   say (`heads`, `dropout`; of scGPT also `norm.order`, `values`, `hidden.value`, `bins`). `NULL`: that of the preset
+#'   of this name.
 #' @param file name of the file.
+#' @param format `"cape"`, what `cape_save()` wrote, or `"scgpt"` or `"scbert"`.
+#' @param vocabulary for these two, what each row of the embedding of genes stands for, in its order. scGPT: the names in
+#'   the order of their numbers in `vocab.json`, `"<cls>"` among them (with jsonlite:
+#'   `v <- unlist(jsonlite::fromJSON("vocab.json")); names(sort(v))`). scBERT: the genes of gene2vec, without the last
+#'   row, whose token has the place of `<cls>` here.
 #' @return `cape_save()`: `file`, invisibly. `cape_load()`: a [CapeModel-class].
 #' @examples
 #' x <- cape_simulate_data(cape_simulate_dag(6, edges.per.node = 1, seed = 1), 60, mechanism = "linear", seed = 2)
@@ -398,20 +419,42 @@ cape_save <- function(model, file) {
 
 #' @rdname cape_save
 #' @export
-cape_load <- function(file) {
+cape_load <- function(file, format = c("cape", "scgpt", "scbert"), vocabulary = NULL, model = NULL) {
     check_string(file, "file")
+    format <- one_of(format, c("cape", "scgpt", "scbert"), "format")
     if (!file.exists(file) || dir.exists(file)) {
         cape_error("'file' is ", quoted(file), ", which is no file")
     }
     bytes <- readBin(file, "raw", file.size(file))
+    training <- list()
+    if (format == "cape") {
+        if (!is.null(vocabulary) || !is.null(model)) {
+            cape_error("'vocabulary' and 'model' belong to files of other formats; set 'format'")
+        }
+    } else {
+        bytes <- loaded_state(bytes, format, vocabulary, model)
+        training <- PretrainParam(format)@values
+    }
     about <- core_model_describe(bytes)
     values <- values_of(about$options, "model.")
     kind <- values$positions
     values$positions <- NULL
     new("CapeModel", model = bytes, features = about$features, positions = kind,
-        backbone = new("BackboneParam", values = values), training = list(),
+        backbone = new("BackboneParam", values = values), training = training,
         history = history_table(matrix(0, 0L, 4L), c("epoch", "loss", "validation", "relative")), input = list(),
         info = list(best_epoch = NA_integer_), seed = NA_integer_, versions = run_versions())
+}
+
+# Our bytes of a model of others.
+loaded_state <- function(bytes, format, vocabulary, model) {
+    if (!is.character(vocabulary) || length(vocabulary) == 0L || anyNA(vocabulary)) {
+        cape_error("'vocabulary' is ", one_line(vocabulary), "; for format = ", quoted(format),
+            " it must be the names of the rows of the embedding of genes, in their order")
+    }
+    if (is.null(model)) model <- BackboneParam(format)
+    check_class(model, "BackboneParam", "model")
+    positions <- if (format == "scbert") "fixed" else "trained"
+    core_model_load_state(bytes, format, enc2utf8(unname(vocabulary)), c(settings(model), model.positions = positions))
 }
 
 #' @rdname CapeModel-class

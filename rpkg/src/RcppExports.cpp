@@ -333,6 +333,19 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// core_model_load_state
+Rcpp::RawVector core_model_load_state(const Rcpp::RawVector& state, const std::string& format, const Rcpp::CharacterVector& vocabulary, const Rcpp::CharacterVector& settings);
+RcppExport SEXP _capeOmics_core_model_load_state(SEXP stateSEXP, SEXP formatSEXP, SEXP vocabularySEXP, SEXP settingsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type state(stateSEXP);
+    Rcpp::traits::input_parameter< const std::string& >::type format(formatSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type vocabulary(vocabularySEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_load_state(state, format, vocabulary, settings));
+    return rcpp_result_gen;
+END_RCPP
+}
 // core_model_describe
 Rcpp::List core_model_describe(const Rcpp::RawVector& bytes);
 RcppExport SEXP _capeOmics_core_model_describe(SEXP bytesSEXP) {
@@ -608,6 +621,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_preset", (DL_FUNC) &_capeOmics_core_preset, 1},
     {"_capeOmics_core_model_new", (DL_FUNC) &_capeOmics_core_model_new, 3},
     {"_capeOmics_core_model_pretrain", (DL_FUNC) &_capeOmics_core_model_pretrain, 5},
+    {"_capeOmics_core_model_load_state", (DL_FUNC) &_capeOmics_core_model_load_state, 4},
     {"_capeOmics_core_model_describe", (DL_FUNC) &_capeOmics_core_model_describe, 1},
     {"_capeOmics_core_model_embed_cells", (DL_FUNC) &_capeOmics_core_model_embed_cells, 5},
     {"_capeOmics_core_model_embed_features", (DL_FUNC) &_capeOmics_core_model_embed_features, 4},

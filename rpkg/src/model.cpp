@@ -19,6 +19,13 @@ Rcpp::RawVector save(const Model &model, const Options &options) {
   return bytes;
 }
 
+std::vector<const char *> texts(const Rcpp::CharacterVector &given) {
+  std::vector<const char *> out;
+  for (R_xlen_t i = 0; i < given.size(); ++i)
+    out.push_back(CHAR(STRING_ELT(given, i)));
+  return out;
+}
+
 cape_model_info describe(const Model &model) {
   cape_model_info info{};
   info.struct_size = sizeof info;
@@ -90,9 +97,7 @@ Rcpp::RawVector core_model_new(const Rcpp::CharacterVector &features,
                                const Rcpp::Nullable<Rcpp::NumericMatrix> &positions,
                                const Rcpp::CharacterVector &settings) {
   Options options(settings, R_NilValue);
-  std::vector<const char *> names;
-  for (R_xlen_t i = 0; i < features.size(); ++i)
-    names.push_back(CHAR(STRING_ELT(features, i)));
+  const std::vector<const char *> names = texts(features);
   Rcpp::NumericMatrix given;
   cape_matrix_view view{};
   if (positions.isNotNull()) {
@@ -122,6 +127,20 @@ Rcpp::List core_model_pretrain(const Rcpp::RawVector &start, const arma::mat &va
   return Rcpp::List::create(Rcpp::_["model"] = save(model, options),
                             Rcpp::_["history"] = history,
                             Rcpp::_["best_epoch"] = static_cast<int>(info.best_epoch));
+}
+
+// A model of the state of scGPT or scBERT, as bytes of our own.
+// [[Rcpp::export(rng = false)]]
+Rcpp::RawVector core_model_load_state(const Rcpp::RawVector &state, const std::string &format,
+                                      const Rcpp::CharacterVector &vocabulary,
+                                      const Rcpp::CharacterVector &settings) {
+  Options options(settings, R_NilValue);
+  const std::vector<const char *> names = texts(vocabulary);
+  Model model;
+  const auto load = format == "scgpt" ? cape_model_load_scgpt : cape_model_load_scbert;
+  check(load(model.out(), state.begin(), state.size(), names.data(),
+             static_cast<int64_t>(names.size()), options.get()));
+  return save(model, options);
 }
 
 // What a model is: names of features, options, numbers.

@@ -976,6 +976,22 @@ CAPE_API cape_status cape_model_save(void* out, int64_t capacity, const cape_mod
 /* And back, to the bit. CAPE_BAD_FORMAT for bytes that are no such file, or not all of it. */
 CAPE_API cape_status cape_model_load(cape_model** out, const void* bytes, int64_t n,
                                      const cape_options* options);
+/* A model of the bytes of a safetensors file with scGPT's state dict (MethylGPT's is of the same
+ * form), by the names of its tensors there. names: what each of the n_names rows of the gene
+ * embedding stands for, "<cls>" among them; "<pad>" and "<eoc>" become no features. Of options
+ * "model." what a state does not say counts (heads, norm_order, values, hidden_value, dropout, bins
+ * where values are numbers), see the preset "scgpt"; heads of other tasks are left aside.
+ * CAPE_BAD_FORMAT, with what is wrong, for a state that is none, CAPE_UNSUPPORTED for embeddings of
+ * batches. */
+CAPE_API cape_status cape_model_load_scgpt(cape_model** out, const void* bytes, int64_t n,
+                                           const char* const* names, int64_t n_names,
+                                           const cape_options* options);
+/* The same of scBERT's. names: of the rows of "pos_emb.emb.weight" but the last. Of options
+ * "model." heads and dropout count, and positions: "fixed" keeps the vectors of features as they
+ * are (gene2vec's there), "trained" lets training change them; CAPE_INVALID_ARGUMENT for others. */
+CAPE_API cape_status cape_model_load_scbert(cape_model** out, const void* bytes, int64_t n,
+                                            const char* const* names, int64_t n_names,
+                                            const cape_options* options);
 
 /* --------------------------------------------------------------------- simulation, evaluation */
 

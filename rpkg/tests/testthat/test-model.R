@@ -154,3 +154,72 @@ test_that("a training that was killed at any moment goes on to the same model", 
     expect_identical(out[length(out)], "TRUE")
     expect_false(file.exists(file))
 })
+
+# A file of data/parity, if it is there.
+parity <- function(...) {
+    folder <- file.path(Sys.getenv("CAPE_TEST_DATA"), "parity")
+    if (!nzchar(Sys.getenv("CAPE_TEST_DATA")) || !dir.exists(folder)) skip("no data/parity (set CAPE_TEST_DATA)")
+    file.path(folder, ...)
+}
+# The doubles of a tensor of it.
+parity_tensor <- function(file, name) {
+    bytes <- readBin(file, "raw", file.size(file))
+    n <- readBin(bytes, "integer", size = 8L)
+    header <- rawToChar(bytes[8L + seq_len(n)])
+    about <- regmatches(header, regexpr(paste0("\"", name, "\": ?\\{[^}]*"), header))
+    at <- as.numeric(regmatches(about, regexec("data_offsets\": ?\\[([0-9]+), ?([0-9]+)", about))[[1L]][2:3])
+    readBin(bytes[8L + n + seq.int(at[1L] + 1L, at[2L])], "double", diff(at) / 8)
+}
+
+test_that("models of scGPT and scBERT are loaded, compute what those do, and are saved as ours", {
+    vocabulary <- c("<pad>", "<cls>", "<eoc>", paste0("g", 3:39))
+    state <- parity("scgpt_torch_post", "weights.safetensors")
+    model <- cape_load(state, "scgpt", vocabulary, BackboneParam("scgpt", heads = 4L, values = "continuous"))
+    expect_identical(model@features, paste0("g", 3:39))
+    expect_identical(model@positions, "trained")
+    expect_identical(model@backbone@values$width, 32L)
+    # A cell of the fixture, in bins; -1 where its values were hidden.
+    cell <- matrix(c(8, 9, -1, 4, -1, 7, 3, 3, 8, 3, 0), dimnames = list(
+        paste0("g", c(36, 5, 27, 4, 21, 16, 12, 18, 25, 8, 37)), NULL))
+    model@training$zeros <- TRUE
+    rows <- suppressMessages(predict(model, cell, max.missing = 1))
+    expected <- parity_tensor(parity("scgpt_torch_post", "io.f64.safetensors"), "out.cell_emb")
+    expect_equal(unname(rows[1, ]), expected[1:32], tolerance = 1e-5)
+    file <- cape_save(model, tempfile(fileext = ".safetensors"))
+    again <- cape_load(file)
+    again@training <- model@training
+    expect_identical(suppressMessages(predict(again, cell, max.missing = 1)), rows)
+
+    state <- parity("scbert_performer", "weights.safetensors")
+    heads <- BackboneParam("scbert", heads = 3L)
+    model <- cape_load(state, "scbert", paste0("g", 1:30), heads)
+    expect_identical(model@positions, "fixed")
+    counts <- matrix(2^rep_len(0:4, 90) - 1, 30, dimnames = list(paste0("g", 1:30), NULL))
+    expect_true(all(is.finite(predict(model, counts))))
+})
+
+test_that("what is no state of scGPT or scBERT is refused", {
+    ours <- cape_save(trained, tempfile(fileext = ".safetensors"))
+    expect_error(cape_load(ours, "scgpt", "<cls>"), "no state of scGPT", class = "capeError")
+    expect_error(cape_load(ours, "scbert", "a"), "no state of scBERT", class = "capeError")
+    expect_error(cape_load(ours, "scgpt"), "'vocabulary' is NULL; for format = 'scgpt'")
+    expect_error(cape_load(ours, "scgpt", 1:3), "'vocabulary' is an object of class integer")
+    expect_error(cape_load(ours, "gpt"), "'format' is \"gpt\"")
+    expect_error(cape_load(ours, vocabulary = "a"), "belong to files of other formats")
+    expect_error(cape_load(ours, "scgpt", "<cls>", PretrainParam()), "'model'")
+    state <- parity("scgpt_torch_post", "weights.safetensors")
+    vocabulary <- c("<pad>", "<cls>", "<eoc>", paste0("g", 3:39))
+    refused <- function(text, format = "scgpt", names = vocabulary, file = state, ...) {
+        expect_error(cape_load(file, format, names, ...), text, class = "capeError")
+    }
+    heads <- BackboneParam("scgpt", heads = 4L)
+    refused("has the shape \\[40, 32\\]; it must be \\[39, 32\\]", names = vocabulary[-40], model = heads)
+    refused("no \"<cls>\"", names = sub("<cls>", "cls", vocabulary), model = heads)
+    refused("two features are called \"g3\"", names = sub("g4$", "g3", vocabulary), model = heads)
+    refused("heads 5", model = BackboneParam("scgpt", heads = 5L))
+    refused("no state of scBERT", "scbert")
+    refused("embeddings of batches", file = parity("scgpt_torch_batch", "weights.safetensors"), model = heads)
+    cut <- tempfile()
+    writeBin(readBin(state, "raw", 1e5), cut)
+    refused("bytes", file = cut, model = heads)
+})
