@@ -23,7 +23,6 @@ namespace cape::sem {
 namespace {
 
 constexpr std::int64_t rows_per_cause = 6; ///< or the weakest other causes are left out of a test
-constexpr double rare = 5; ///< rows expected by chance, below which counts are exact
 constexpr std::size_t few =
     30; ///< rows away from the commonest value that squares are of no use with
 
@@ -108,15 +107,14 @@ Regression regression(const Ranked& x, const Ranked& y, const std::vector<const 
           left};
 }
 
-bool varies(const Ranked& x) { return x.away.size() >= 2 && x.n_away > 0; }
-
-// Whether so few rows are away from the commonest values of both that only counts are to be
-// trusted.
-bool is_rare(const Ranked& x, const Ranked& y) {
-  const std::size_t n = x.away.size(), a = x.n_away, b = y.n_away;
-  return a < n && b < n &&
-         static_cast<double>(a) * static_cast<double>(b) < rare * static_cast<double>(n);
+// Of two columns of which one at most has a majority: x explains y, or, where y has it, the other
+// way round, as F tests take what is explained for normal.
+Regression toward_normal(const Ranked& x, const Ranked& y,
+                         const std::vector<const Ranked*>& others) {
+  return y.has_majority() ? regression(y, x, others) : regression(x, y, others);
 }
+
+bool varies(const Ranked& x) { return x.away.size() >= 2 && x.n_away > 0; }
 
 // Of having another value than most rows.
 Association by_counts(const Ranked& x, const Ranked& y) {
@@ -161,23 +159,22 @@ Ranked ranked_values(std::span<const double> x) {
 }
 
 bool Ranked::has_squares() const noexcept { return n_away >= few; }
+bool Ranked::has_majority() const noexcept { return n_away < away.size(); }
+
 double p_value(const Ranked& x, const Ranked& y, const std::vector<const Ranked*>& others,
                double t) {
   if (!varies(x) || !varies(y)) return 1;
-  if (is_rare(x, y)) return by_counts(x, y).p;
+  if (x.has_majority() && y.has_majority()) return by_counts(x, y).p;
   const double by_t = student_tail(t, static_cast<double>(x.away.size() - 1));
-  return std::min(1.0, 2 * std::min(regression(x, y, others).p, by_t));
+  return std::min(1.0, 2 * std::min(toward_normal(x, y, others).p, by_t));
 }
-
-bool Ranked::has_majority() const noexcept { return n_away < away.size(); }
 
 Association association(const Ranked& x, const Ranked& y) {
   if (!varies(x) || !varies(y)) return {};
   if (x.has_majority() && y.has_majority()) return by_counts(x, y);
-  // The column whose scores are normal is explained by the other.
-  const Regression forth = regression(x, y, {}), back = regression(y, x, {});
-  if (x.has_majority()) return {forth.p, 1 - forth.left};
-  if (y.has_majority()) return {back.p, 1 - back.left};
+  const Regression forth = toward_normal(x, y, {});
+  if (x.has_majority() || y.has_majority()) return {forth.p, 1 - forth.left};
+  const Regression back = regression(y, x, {});
   return {std::min(1.0, 2 * std::min(forth.p, back.p)), 1 - std::min(forth.left, back.left)};
 }
 

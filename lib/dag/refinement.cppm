@@ -64,11 +64,12 @@ Matrix stability_selection(const MatrixView& x, Run& run);
 /// p of an edge from x to y given other causes and the t of the refinement: twice the smaller of
 /// Student's for t, and of an F test of the normal scores of x and their squares in a regression of
 /// those of y, with those of the other causes; without the squares where fewer than 30 rows of
-/// either are away from the value that most have. Where both columns have one commonest value in
-/// most rows, and fewer than five rows would have others in both by chance, it is that of Fisher's
-/// exact test of having another: neither t nor F hold for a few rows. x and y of N >= 2 finite
-/// values, others N x any number; Error(invalid_argument, dim_mismatch). 1 where rows are too few
-/// for them. O(N log N + N others^2).
+/// either are away from the value that most have, and the other way round, from y to x, where most
+/// rows of y have one value: F tests take what is explained for normal. Where most rows of either
+/// have one value, it is that of Fisher's exact test of having another, whatever the others and t:
+/// neither F nor t hold for few rows. x and y of N >= 2 finite values, others N x any number;
+/// Error(invalid_argument, dim_mismatch). 1 where rows are too few for them. O(N log N + N
+/// others^2).
 double edge_p_value(std::span<const double> x, std::span<const double> y, const MatrixView& others,
                     double t);
 
