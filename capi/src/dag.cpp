@@ -102,11 +102,10 @@ cape::Constraint constraint_of(const char* name) {
 
 cape_status cape_dag_learn_from(cape_dag** out, const cape_matrix_view* x, const cape_prior* prior,
                                 cape_checkpoint* checkpoint, const cape_options* options) {
-  return compute(out, x, prior, options,
-                 [&](const auto& table, const auto& p, const auto& o, auto& run) {
-                   return cape_dag(learn_dag(table, o.values.dag, run, p, state_of(checkpoint)),
-                                   true);
-                 });
+  return compute(
+      out, x, prior, options, [&](const auto& table, const auto& p, const auto& o, auto& run) {
+        return cape_dag(learn_dag(table, o.values.dag, run, p, state_of(checkpoint)), true);
+      });
 }
 
 cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* source,
@@ -116,14 +115,14 @@ cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* sour
     const cape_row_source given = checked_source(source);
     const cape_prior nothing;
     const cape_prior& p = prior == nullptr ? nothing : object(prior, "prior");
-    if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty())
+    if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty() ||
+        !p.design.targeted.empty())
       throw cape::Error(cape::Status::unsupported,
                         "prior has row weights, batches or perturbed values, which need the table "
                         "in memory; see cape_dag_learn_from");
     const cape::RowSource rows{given.n_rows, given.n_cols, reader_of(given)};
     cape::Run run = make_run(o);
-    return cape_dag(
-        learn_dag(rows, o.values.dag, run, p.knowledge, state_of(checkpoint)), true);
+    return cape_dag(learn_dag(rows, o.values.dag, run, p.knowledge, state_of(checkpoint)), true);
   });
 }
 
@@ -134,9 +133,8 @@ cape_status cape_dag_from_adjacency(cape_dag** out, const cape_matrix_view* adja
 
 cape_status cape_dag_from_edges(cape_dag** out, int64_t n_nodes, const int64_t* from,
                                 const int64_t* to, const double* weight, int64_t n_edges) {
-  return create(out, [&] {
-    return cape::Digraph(n_nodes, edges_of(from, to, weight, n_edges, "n_edges"));
-  });
+  return create(
+      out, [&] { return cape::Digraph(n_nodes, edges_of(from, to, weight, n_edges, "n_edges")); });
 }
 
 cape_status cape_dag_prune(cape_dag** out, const cape_dag* dag, double tau,
@@ -216,6 +214,11 @@ cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag) {
     info.n_bags = d.bags;
     info.false_discovery_rate = d.false_discovery_rate;
     info.n_tested_pairs = d.tested_pairs;
+    if (!d.deviation.empty()) {
+      const cape::VarianceOrder order = variance_order(d.graph, d.deviation);
+      info.rising_variance = order.rising;
+      info.rising_variance_sd = order.deviation;
+    }
     write_struct(out, info);
   });
 }

@@ -8,8 +8,17 @@ using namespace cape::capi;
 
 namespace {
 
-void append(std::vector<cape::Edge>& edges, const std::vector<cape::Edge>& more) {
-  edges.insert(edges.end(), more.begin(), more.end());
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+std::vector<cape::Perturbation> perturbations_of(const int64_t* row, const int64_t* feature,
+                                                 int64_t n) {
+  const auto rows = values(row, n, "row"), columns = values(feature, n, "feature");
+  std::vector<cape::Perturbation> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back({rows[i], columns[i]});
+  return out;
 }
 
 } // namespace
@@ -62,9 +71,8 @@ cape_status cape_prior_penalty(cape_prior* prior, const cape_matrix_view* factor
 
 cape_status cape_prior_start(cape_prior* prior, const int64_t* from, const int64_t* to,
                              const double* weight, int64_t n) {
-  return guard([&] {
-    append(object(prior, "prior").knowledge.start, edges_of(from, to, weight, n));
-  });
+  return guard(
+      [&] { append(object(prior, "prior").knowledge.start, edges_of(from, to, weight, n)); });
 }
 
 cape_status cape_prior_row_weights(cape_prior* prior, const double* weight, int64_t n) {
@@ -77,10 +85,12 @@ cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch, int64_t 
 
 cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, const int64_t* feature,
                                int64_t n) {
-  return guard([&] {
-    cape_prior& p = object(prior, "prior");
-    const auto rows = values(row, n, "row"), columns = values(feature, n, "feature");
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      p.design.perturbed.push_back({rows[i], columns[i]});
-  });
+  return guard(
+      [&] { append(object(prior, "prior").design.perturbed, perturbations_of(row, feature, n)); });
+}
+
+cape_status cape_prior_target(cape_prior* prior, const int64_t* row, const int64_t* feature,
+                              int64_t n) {
+  return guard(
+      [&] { append(object(prior, "prior").design.targeted, perturbations_of(row, feature, n)); });
 }

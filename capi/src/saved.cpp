@@ -20,7 +20,7 @@ void dag_parts(Archive& archive, Graph& g) {
           d.false_discovery_rate, d.tested_pairs, d.h, d.lambda, d.threshold, d.effective_threshold);
   auto& s = d.suggestion;
   archive(s.threshold, s.effects, s.causes, s.differing, d.n_removed_for_acyclicity, d.center,
-          d.scale, d.constant, d.collinear, d.warnings);
+          d.scale, d.deviation, d.constant, d.collinear, d.warnings);
 }
 
 template <class Archive, class Embedded>
@@ -61,6 +61,7 @@ void check(const cape_dag& g) {
   const auto joins_nodes = [&](const cape::Edge& e) {
     return is_node(e.from) && is_node(e.to) && std::isfinite(e.weight);
   };
+  require(d.deviation.empty() || is_of(d.deviation, nodes), "deviations are not of its nodes");
   require(std::ranges::all_of(d.constant, is_node), "a column without variance is none");
   require(std::ranges::all_of(d.required, joins_nodes) &&
               std::ranges::all_of(d.collinear, joins_nodes),
@@ -69,7 +70,7 @@ void check(const cape_dag& g) {
           "its rate of false discoveries is none");
   require(std::isfinite(d.h) && std::isfinite(d.lambda) && std::isfinite(d.threshold) &&
               std::isfinite(d.effective_threshold) && std::isfinite(d.suggestion.threshold) &&
-              finite(d.center) && finite(d.scale),
+              finite(d.center) && finite(d.scale) && finite(d.deviation),
           "a number is not finite");
   for (const cape::DagEpoch& e : d.history)
     require(finite({e.loss, e.reconstruction, e.kl, e.h, e.rho, e.alpha}),
@@ -119,8 +120,8 @@ void check(const cape::Embedding& e) {
           "a number is not finite");
 }
 
-constexpr std::string_view dag_tag = "CAPEDAG3", embedding_tag = "CAPEEMB1",
-                           result_tag = "CAPERES3";
+constexpr std::string_view dag_tag = "CAPEDAG4", embedding_tag = "CAPEEMB1",
+                           result_tag = "CAPERES4";
 
 auto dag_writer(const cape_dag& dag) {
   return [&dag](Writer& to) { dag_parts(to, dag); };

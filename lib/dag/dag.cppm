@@ -31,6 +31,17 @@ struct DagEpoch {
   double alpha = 0;
 };
 
+/// How far the edges of a graph follow the variances of its columns (varsortability, by edges).
+struct VarianceOrder {
+  /// Of the edges, those from the column of less variance to that of more; equal ones count half
+  double rising = 0;
+  double deviation = 0; ///< its standard deviation where the order of the variances is a random one
+};
+/// deviations: of every node, standard deviations or any numbers of their order. Under a random
+/// order the share is 1/2 on average, with the variance (E + sum of (effects - causes)^2 over the
+/// nodes) / (12 E^2). All 0 without edges. Error(dim_mismatch, invalid_argument). O(M + E).
+VarianceOrder variance_order(const Digraph& graph, std::span<const double> deviations);
+
 struct Dag {
   // M x M, by columns; zeros, which are most of their entries, are not stored.
   SparseMatrix weights; ///< before pruning; zero diagonal. Model G: norms (>= 0); linear and paper:
@@ -79,6 +90,9 @@ struct Dag {
   ThresholdSuggestion suggestion; ///< where the threshold was chosen by it
   std::int64_t n_removed_for_acyclicity = 0;
   std::vector<double> center, scale;  ///< applied to the columns before learning
+  /// Standard deviations of the columns as they came, see variance_order(); of those without
+  /// variance 1
+  std::vector<double> deviation;
   std::vector<std::int64_t> constant; ///< columns without variance: kept as isolated nodes
   std::vector<Edge> collinear;        ///< exactly collinear pairs (weight: their correlation)
   std::vector<std::string> warnings;  ///< sentences for the user
@@ -118,7 +132,13 @@ struct Dag {
 /// the bit that of the table without its rows of weight 0, and of those whose values are all
 /// missing. A column that does not vary within any batch has no variance. One that varies, but
 /// whose equation holds in fewer than 10 rows, or only where it does not vary within a batch, gets
-/// no causes but those required (an error with rank above 0), and Dag::warnings says so. Perturbed
+/// no causes but those required (an error with rank above 0), and Dag::warnings says so. Columns
+/// that interventions aim at (Design::targeted) are learned with one more column each, a root of
+/// their standard deviation that is 0 in all other rows; an edge from it counts as one from its
+/// column, with the root of the sum of both squares, in weights, support and graph, and the larger
+/// share and t. Where that closes cycles, the weakest edges go. Its sign is 0, as is the direction
+/// of the intervention unknown, and it is refined like any other; h, history and tested_pairs are
+/// of the wider table. Perturbed
 /// values and weights keep the graph from being refined. Error(invalid_argument) for numbers out of
 /// range, an edge both required and excluded, a cycle of required edges, a required edge of a
 /// column without variance; Error(dim_mismatch) for members of another length.

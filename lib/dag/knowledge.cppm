@@ -38,6 +38,11 @@ struct Design {
   /// The batch of every row: columns are centred within each, so that batches may differ in level
   std::vector<std::int64_t> batch;
   std::vector<Perturbation> perturbed;
+  /// Interventions that were aimed at the column, whatever they did to its value (a gene that is
+  /// knocked out may keep its mRNA): its equation still holds. The indicator of these rows is a
+  /// cause of its own, of the column and of all that the column may be a cause of; its effects
+  /// are those of the column in the result. Not beside dag.rank
+  std::vector<Perturbation> targeted;
 };
 
 /// All that is known before: of the graph, and of the rows of its table.

@@ -20,6 +20,7 @@ module cape.dag;
 #include "dag/adaptive_penalty.hpp"
 #include "dag/augmented_lagrangian.hpp"
 #include "dag/bags.hpp"
+#include "dag/contexts.hpp"
 #include "dag/cost.hpp"
 #include "dag/edge_factors.hpp"
 #include "dag/edge_lists.hpp"
@@ -175,9 +176,10 @@ std::string task(std::int64_t rows, std::int64_t columns) {
          std::to_string(rows) + " observations";
 }
 
-// weight: that of the table.
+// weight: that of the table. target: of its last columns, see with_contexts().
 Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowledge,
-          const DagOptions& options, Run& run, Checkpoint* checkpoint) {
+          std::span<const std::int64_t> target, const DagOptions& options, Run& run,
+          Checkpoint* checkpoint) {
   const std::int64_t n = table.rows(), m = table.features(), columns = table.source_columns();
   const bool in_memory = !table.values().empty();
   Dag dag;
@@ -185,6 +187,7 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
   dag.required = distinct(knowledge.required);
   dag.center = table.center();
   dag.scale = table.scale();
+  dag.deviation = table.deviation();
   dag.constant = table.constant();
   check_required(dag);
   const std::vector<std::int64_t>& exogenous = table.exogenous();
@@ -234,7 +237,8 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
   dag.sign = scatter(edges_of(trained.edges.sign), table.columns(), columns, run);
   dag.support = scatter(edges_of(sem::support_of(trained.edges.weights, table, known, run)),
                         table.columns(), columns, run);
-  dag.partners = scatter(sem::partners_of(table, causes, known, run), table.columns(), columns, run);
+  dag.partners =
+      scatter(sem::partners_of(table, causes, known, run), table.columns(), columns, run);
   dag.bags = bags;
   if (bags > 0) dag.bag_share = scatter(edges_of(bagged.share), table.columns(), columns, run);
 
@@ -266,18 +270,14 @@ Dag learn(const sem::Table& table, const Matrix& weight, const Knowledge& knowle
     }
     keep_refined(tested, table.columns(), dag, run);
   }
+  if (!target.empty()) dag = without_contexts(std::move(dag), target, run);
   add_warnings(options, n, wanted_refinement && !dag.refined, exogenous, dag);
   return dag;
 }
 
-} // namespace
-
-Dag learn_dag(const MatrixView& x_in, const DagOptions& options, Run& run, const Prior& prior,
-              Checkpoint* checkpoint) {
-  check_view(x_in, "x");
-  check_request(x_in.rows, x_in.cols, prior.knowledge, options);
+Dag learn(const MatrixView& x_in, const Prior& prior, std::span<const std::int64_t> target,
+          const DagOptions& options, Run& run, Checkpoint* checkpoint) {
   check_memory(learn_dag_memory(x_in.rows, x_in.cols, options), task(x_in.rows, x_in.cols));
-  check_design(prior.design, x_in.rows, x_in.cols);
   const std::vector<std::int64_t> rows = counted_rows(x_in, prior.design, options.missing);
   const bool any_missing = check_values(x_in, rows, options.missing);
   const bool all = std::ssize(rows) == x_in.rows;
@@ -291,7 +291,22 @@ Dag learn_dag(const MatrixView& x_in, const DagOptions& options, Run& run, const
   const RowSource source = source_of(x);
   sem::Table table(source, weight, options.standardize, true, run);
   if (any_missing) table.impute(design, options, run);
-  return learn(table, weight, prior.knowledge, options, run, checkpoint);
+  return learn(table, weight, prior.knowledge, target, options, run, checkpoint);
+}
+
+} // namespace
+
+Dag learn_dag(const MatrixView& x, const DagOptions& options, Run& run, const Prior& prior,
+              Checkpoint* checkpoint) {
+  check_view(x, "x");
+  check_request(x.rows, x.cols, prior.knowledge, options);
+  check_design(prior.design, x.rows, x.cols);
+  if (prior.design.targeted.empty()) return learn(x, prior, {}, options, run, checkpoint);
+  if (options.rank > 0)
+    throw Error(Status::invalid_argument, message("dag.rank is ", options.rank,
+                                                  "; with targets of interventions it must be 0"));
+  const WithContexts wide = with_contexts(x, prior);
+  return learn(wide.x, wide.prior, wide.target, options, run, checkpoint);
 }
 
 Dag learn_dag(const RowSource& source, const DagOptions& options, Run& run,
@@ -304,8 +319,8 @@ Dag learn_dag(const RowSource& source, const DagOptions& options, Run& run,
                task(source.rows, source.columns));
   const RowSource safe = checked(source);
   const Matrix equal;
-  return learn(sem::Table(safe, equal, options.standardize, false, run), equal, knowledge, options,
-               run, checkpoint);
+  return learn(sem::Table(safe, equal, options.standardize, false, run), equal, knowledge, {},
+               options, run, checkpoint);
 }
 
 } // namespace cape

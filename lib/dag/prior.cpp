@@ -31,8 +31,7 @@ void check_edges(const std::vector<Edge>& edges, std::int64_t columns, std::stri
     check_number(e.from, columns, what);
     check_number(e.to, columns, what);
     if (e.from == e.to)
-      refuse(message(what, " has an edge from column ", e.from,
-                     " (counted from 0) to itself"));
+      refuse(message(what, " has an edge from column ", e.from, " (counted from 0) to itself"));
   }
 }
 
@@ -91,11 +90,15 @@ void check_design(const Design& design, std::int64_t rows, std::int64_t columns)
     n_used += w > 0;
   }
   if (n_used < least_rows)
-    refuse(message("weight is positive for ", n_used, " rows; at least ", least_rows,
-                   " are needed"));
+    refuse(
+        message("weight is positive for ", n_used, " rows; at least ", least_rows, " are needed"));
   for (const Perturbation& p : design.perturbed) {
     check_number(p.row, rows, "a row of perturbed");
     check_number(p.column, columns, "a column of perturbed");
+  }
+  for (const Perturbation& p : design.targeted) {
+    check_number(p.row, rows, "a row of targeted");
+    check_number(p.column, columns, "a column of targeted");
   }
 }
 

@@ -24,6 +24,7 @@ public:
   // By the source's columns.
   inline const std::vector<double>& center() const noexcept { return center_; }
   inline const std::vector<double>& scale() const noexcept { return scale_; }
+  inline const std::vector<double>& deviation() const noexcept { return deviation_; }
   inline const std::vector<std::int64_t>& constant() const noexcept { return constant_; }
   /// Columns that vary and have no equation.
   inline const std::vector<std::int64_t>& exogenous() const noexcept { return exogenous_; }

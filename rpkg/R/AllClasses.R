@@ -63,7 +63,10 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #'   `effective_threshold`, `n_removed_for_acyclicity`; `n_bags`, the number of fits to parts of the cells whose
 #'   mean the weights are (0: one fit to all cells); and, of the whole graph as it was refined, else `NA`,
 #'   `false_discovery_rate`, the share of its edges that is expected to join what is not joined, one way or the
-#'   other, and `n_tested_pairs`, the number of pairs of features that this allows for.
+#'   other, and `n_tested_pairs`, the number of pairs of features that this allows for; and, of the edges as they
+#'   were learned, else `NA`, `rising_variance`, the share of those from the feature of less variance, as it came,
+#'   to that of more, and `rising_variance_sd`, its standard deviation where the order of the variances is a
+#'   random one (its mean is then 1/2; both are 0 without edges).
 #' @slot param the [DagParam()] that was used, or NULL.
 #' @slot seed the seed that was used, or NA.
 #' @return A `CapeDag`. `length()` is the number of features, `dim()` that number twice, `dimnames()` a list of

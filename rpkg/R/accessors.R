@@ -102,7 +102,7 @@ fit_at <- function(fit, rows) {
 
 dag_at <- function(dag, at) {
     if (length(at) < length(dag)) {
-        dag@info <- without_rate(dag@info)
+        dag@info <- of_other_edges(dag@info)
     }
     for (name in c("adjacency", "weights", "sign", "statistic", "support", "partners", "bag.share")) {
         if (length(slot(dag, name)) > 0L) {

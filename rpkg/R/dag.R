@@ -92,7 +92,7 @@ cape_prune <- function(x, tau) {
     dag@warnings <- character(0) # which the fit had of its own graph
     of_graph <- c("acyclic", "refined", "threshold", "effective_threshold", "n_removed_for_acyclicity")
     dag@info[of_graph] <- cut$info[of_graph]
-    dag@info <- without_rate(dag@info)
+    dag@info <- of_other_edges(dag@info)
     dag@info["suggestion"] <- list(NULL) # the threshold is the user's
     dag
 }
@@ -134,6 +134,12 @@ new_dag <- function(result, features, param = NULL, seed = NA_integer_, required
 without_rate <- function(info) {
     info[c("false_discovery_rate", "n_tested_pairs")] <- NA_real_
     info
+}
+
+# Of a graph whose edges are not those of the fit.
+of_other_edges <- function(info) {
+    info[c("rising_variance", "rising_variance_sd")] <- NA_real_
+    without_rate(info)
 }
 
 edges_to_matrix <- function(edges, features) {

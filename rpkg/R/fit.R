@@ -45,7 +45,8 @@
 #'   centred within each batch, so that differences of level between batches cause no edges.
 #' @param perturbation which feature was perturbed in every cell (names; `NA`: none;
 #'   labels that are no features of `x` are refused), or the name of a column of `colData(x)`, or a matrix of 0 and 1, features x cells,
-#'   where a cell has several. Where a feature was set from outside its own equation is left out; its
+#'   where a cell has several. What that did is told by `interventions` of [cape_knowledge()]: unless it says
+#'   otherwise, it set the feature from outside. Then its own equation is left out there; its
 #'   effects count. One that was set in all cells but nine, or whose values in the others do not vary, has no causes
 #'   in the result.
 #' @param checkpoint name of a file. The state of the fit (its last whole epoch of Step I or Step II, the finished

@@ -19,6 +19,12 @@
 #'   [cape_fit()]) whose edges and weights the fit starts from. A hint, not a constraint: it saves some
 #'   epochs where there are few (`DagParam(epochs = )`), and does no better than a new fit with all of
 #'   them.
+#' @param interventions what an intervention that is told as `perturbation` (see [cape_fit()]) did. `"hard"`: it
+#'   set the value of the feature, whose own equation does not hold in that cell; such graphs are not refined.
+#'   `"unknown"`: it was aimed at the feature, whatever became of the value that is measured; a gene that is
+#'   knocked out may keep its mRNA, and a knock-down is a weak one. The cells in which a feature was aimed
+#'   at are then a cause of their own, whose effects are those of the feature in the result, directly or by what
+#'   was not measured; the sign of such an effect is not known. These graphs are refined.
 #' @return An object of class `CapeKnowledge`.
 #' @examples
 #' known <- cape_knowledge(forbidden = data.frame(from = "gene3", to = "gene1"),
@@ -29,12 +35,15 @@
 #' cape_weights(dag, pruned = FALSE)["gene3", "gene1"]
 #' @export
 cape_knowledge <- function(required = NULL, forbidden = NULL, tiers = NULL, roots = NULL,
-                           leaves = NULL, regulators = NULL, penalty = NULL, start = NULL) {
+                           leaves = NULL, regulators = NULL, penalty = NULL, start = NULL,
+                           interventions = c("hard", "unknown")) {
+    interventions <- match.arg(interventions)
     new("CapeKnowledge", values = list(
         required = as_ends(required, "required"), forbidden = as_ends(forbidden, "forbidden"),
         tiers = as_tiers(tiers), roots = as_names(roots, "roots"),
         leaves = as_names(leaves, "leaves"), regulators = as_names(regulators, "regulators"),
-        penalty = as_penalty(penalty), start = as_start(start)))
+        penalty = as_penalty(penalty), start = as_start(start),
+        interventions = if (interventions == "hard") character() else interventions))
 }
 
 #' @rdname cape_knowledge
@@ -209,7 +218,8 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
         regulators = numbers(known$regulators), penalty = penalty, start = start),
         batch = list(batch_numbers(per_cell(x, batch, "batch")[cells])),
         weights = list(as_cell_weights(per_cell(x, cell.weights, "cell.weights"), cells)),
-        perturbed = list(pairs_of_cells(perturbed_values(x, perturbation, features, all), cells)))
+        perturbed = list(pairs_of_cells(perturbed_values(x, perturbation, features, all), cells)),
+        interventions = if (length(known$interventions) > 0L) known$interventions else "hard")
 }
 
 # Pairs of cell and feature, with the cells numbered as in `cells`.
@@ -220,7 +230,7 @@ pairs_of_cells <- function(pairs, cells) {
 
 # What was asked for by refine = TRUE and cannot be done is refused; NA leaves it out, with a warning.
 check_refinable <- function(param, prior) {
-    given <- c(if (nrow(prior$perturbed) > 0L) "'perturbation'",
+    given <- c(if (nrow(prior$perturbed) > 0L && prior$interventions == "hard") "'perturbation'",
         if (length(unique(prior$weights[prior$weights > 0])) > 1L) "'cell.weights'")
     if (isTRUE(param@values[["refine"]]) && length(given) > 0L) {
         cape_error("'refine' is TRUE, but graphs with ", paste(given, collapse = " and "), " are not refined; ",

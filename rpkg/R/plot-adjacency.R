@@ -9,7 +9,7 @@
 #' @param name under which [cape_fit()] stored the result `x`.
 #' @return A ggplot.
 #' @examples
-#' truth <- cape_simulate_dag(8, seed = 1)
+#' truth <- cape_simulate_dag(8, edges.per.node = 1, seed = 1)
 #' x <- cape_simulate_data(truth, 300, mechanism = "linear", seed = 2)
 #' cape_plot_adjacency(cape_learn_dag(x, DagParam(sem = "linear"), seed = 3), truth)
 #' @export

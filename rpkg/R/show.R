@@ -51,6 +51,7 @@ dag_lines <- function(dag) {
                 paste0("weights: mean of ", count_of(info$n_bags, "fit"), " to parts of the cells")
             },
             rate_line(info, n_edges),
+            variance_line(info, n_edges, dag@param@values$standardize),
             suggestion_line(info),
             paste0("acyclicity h ", number(info$h), ": ",
                 if (info$converged) "converged" else "NOT converged (try more epochs, or standardize)")
@@ -73,6 +74,15 @@ rate_line <- function(info, n_edges) {
     paste0(if (rate < 0.001) "less than 0.1" else paste("at most", number(100 * rate)),
         " % of the edges are expected to join what is not joined (", sprintf("%.0f", info$n_tested_pairs),
         " pairs tested)")
+}
+
+# How far a graph of raw units follows the variances, which are those of the units.
+variance_line <- function(info, n_edges, standardized) {
+    if (isTRUE(standardized) || is.na(info$rising_variance) || n_edges == 0L) {
+        return(NULL)
+    }
+    paste0("not standardized: ", number(100 * info$rising_variance), " % of the edges run from less to more ",
+        "variance (random orders: 50, sd ", number(100 * info$rising_variance_sd), ")")
 }
 
 # Where the threshold is the one that the fit chose for itself.

@@ -206,7 +206,7 @@ cape_threshold_path <- function(x, thresholds = NULL) {
 #'   0.02: there is no threshold to be found then.
 #' @seealso [cape_threshold_path()]
 #' @examples
-#' truth <- cape_simulate_dag(12, seed = 1)
+#' truth <- cape_simulate_dag(7, seed = 1)
 #' x <- cape_simulate_data(truth, 500, mechanism = "linear", seed = 2)
 #' dag <- cape_learn_dag(x, DagParam(sem = "linear", refine = FALSE), seed = 3)
 #' suggestion <- cape_suggest_threshold(dag, x, seed = 4)

@@ -27,7 +27,8 @@ setMethod("updateObject", "CapeDag", function(object, ..., verbose = FALSE) {
             slot(object, name, check = FALSE) <- new("dgCMatrix")
         }
     }
-    lacking <- list(n_bags = 0L, false_discovery_rate = NA_real_, n_tested_pairs = NA_real_)
+    lacking <- list(n_bags = 0L, false_discovery_rate = NA_real_, n_tested_pairs = NA_real_,
+        rising_variance = NA_real_, rising_variance_sd = NA_real_)
     object@info <- c(object@info, lacking[setdiff(names(lacking), names(object@info))])
     if (!is.null(object@param)) {
         object@param <- updateObject(object@param)

@@ -63,7 +63,9 @@ Rcpp::List graph_to_list(const cape_dag *dag, const cape_dag_info &info) {
           _["n_removed_for_acyclicity"] = static_cast<double>(info.n_removed_for_acyclicity),
           _["n_bags"] = static_cast<int>(info.n_bags),
           _["false_discovery_rate"] = info.false_discovery_rate,
-          _["n_tested_pairs"] = static_cast<double>(info.n_tested_pairs)));
+          _["n_tested_pairs"] = static_cast<double>(info.n_tested_pairs),
+          _["rising_variance"] = info.rising_variance,
+          _["rising_variance_sd"] = info.rising_variance_sd));
 }
 
 cape_dag_info describe(const cape_dag *dag) {
@@ -129,7 +131,8 @@ void capeomics::make_prior(Prior &out, const Rcpp::List &known) {
   };
   pairs("required", cape_prior_require);
   pairs("forbidden", cape_prior_forbid);
-  pairs("perturbed", cape_prior_perturb);
+  const std::string interventions = Rcpp::as<std::string>(known["interventions"]);
+  pairs("perturbed", interventions == "unknown" ? cape_prior_target : cape_prior_perturb);
   columns("roots", cape_prior_roots);
   columns("leaves", cape_prior_leaves);
   columns("regulators", cape_prior_regulators);

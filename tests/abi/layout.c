@@ -101,6 +101,8 @@ int main(void) {
   FIELD(cape_dag_info, n_bags);
   FIELD(cape_dag_info, false_discovery_rate);
   FIELD(cape_dag_info, n_tested_pairs);
+  FIELD(cape_dag_info, rising_variance);
+  FIELD(cape_dag_info, rising_variance_sd);
   TYPE(cape_embedding_info);
   FIELD(cape_embedding_info, struct_size);
   FIELD(cape_embedding_info, n_nodes);

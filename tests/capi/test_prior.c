@@ -282,6 +282,33 @@ static void errors_are_named(void) {
   cape_prior_free(prior);
 }
 
+/* Feature 0 is aimed at in the first half of the rows, keeps its values, and moves the last one. */
+static void targets_have_effects(void) {
+  static double y[N_ROWS * N_COLS];
+  memcpy(y, x, sizeof y);
+  int64_t row[N_ROWS / 2], feature[N_ROWS / 2] = {0}, bad = N_COLS;
+  for (int i = 0; i < N_ROWS / 2; ++i) {
+    row[i] = i;
+    y[i + (N_COLS - 1) * N_ROWS] += 50;
+  }
+  const cape_matrix_view moved = CAPE_MATRIX_VIEW(y, N_ROWS, N_COLS);
+  cape_prior* prior = NULL;
+  cape_dag* dag = NULL;
+  CHECK_OK(cape_prior_new(&prior));
+  CHECK_OK(cape_prior_target(prior, row, feature, N_ROWS / 2));
+  CHECK_OK(cape_dag_learn_with(&dag, &moved, prior, options));
+  CHECK(has_edge(dag, 0, N_COLS - 1));
+  cape_dag_info info = {.struct_size = sizeof info};
+  CHECK_OK(cape_dag_describe(&info, dag));
+  CHECK(info.n_nodes == N_COLS && info.acyclic);
+  CHECK(info.rising_variance > 0 && info.rising_variance <= 1 && info.rising_variance_sd > 0);
+  cape_dag_free(dag);
+  CHECK_OK(cape_prior_target(prior, row, &bad, 1));
+  CHECK_ERROR(cape_dag_learn_with(&dag, &moved, prior, options), CAPE_INVALID_ARGUMENT, "targeted");
+  CHECK_ERROR(cape_prior_target(NULL, row, feature, 1), CAPE_INVALID_ARGUMENT, "prior");
+  cape_prior_free(prior);
+}
+
 int main(void) {
   fill_chain(x);
   const cape_matrix_view v = CAPE_MATRIX_VIEW(x, N_ROWS, N_COLS);
@@ -292,6 +319,7 @@ int main(void) {
   null_says_nothing();
   sets_of_columns_hold();
   rows_are_known();
+  targets_have_effects();
   errors_are_named();
   cape_options_free(options);
   return n_failed != 0;

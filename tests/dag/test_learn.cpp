@@ -19,6 +19,7 @@ namespace {
 
 using cape::Dag;
 using cape::DagOptions;
+using cape::Digraph;
 using cape::Edge;
 using cape::Matrix;
 using cape::Missing;
@@ -558,8 +559,7 @@ BOOST_AUTO_TEST_CASE(can_be_stopped_at_any_moment) {
     const auto fit = [&](Run& run) { cape::learn_dag(x, o, run); };
     const test::Occasions whole = test::occasions(fit, [](const auto&) { return false; });
     const double steps =
-        static_cast<double>(c.epochs) *
-        std::max(1.0, static_cast<double>(c.rows / c.batch));
+        static_cast<double>(c.epochs) * std::max(1.0, static_cast<double>(c.rows / c.batch));
     const double products = 4 * static_cast<double>(std::min(c.rows, c.batch)) *
                             static_cast<double>(c.features * c.features * o.hidden);
     BOOST_TEST(static_cast<double>(whole.count) >= steps * products / test::piece);
@@ -645,6 +645,82 @@ BOOST_AUTO_TEST_CASE(describes_every_option) {
     BOOST_TEST((!f.doc.empty() && !f.source.empty()));
   }
   cape::check_options(all); // the defaults are in their ranges
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(variances)
+
+// All orders of four nodes: mean and variance of the share of rising edges.
+BOOST_AUTO_TEST_CASE(random_orders_are_those_of_all_permutations) {
+  const std::vector<std::vector<Edge>> graphs = {
+      {{0, 1, 1}},
+      {{0, 1, 1}, {0, 2, 1}, {0, 3, 1}},
+      {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}},
+      {{0, 1, 1}, {0, 2, 1}, {1, 3, 1}, {2, 3, 1}, {0, 3, 1}}};
+  for (const std::vector<Edge>& edges : graphs) {
+    const Digraph graph(4, edges);
+    std::vector<double> order = {1, 2, 3, 4};
+    double n = 0, sum = 0, squares = 0, deviation = 0;
+    do {
+      const cape::VarianceOrder v = cape::variance_order(graph, order);
+      double rising = 0;
+      for (const Edge& e : edges)
+        rising += order[static_cast<std::size_t>(e.from)] < order[static_cast<std::size_t>(e.to)];
+      BOOST_TEST(v.rising == rising / static_cast<double>(edges.size()));
+      n += 1, sum += v.rising, squares += v.rising * v.rising, deviation = v.deviation;
+    } while (std::next_permutation(order.begin(), order.end()));
+    BOOST_TEST(sum / n == 0.5, boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(deviation == std::sqrt(squares / n - 0.25), boost::test_tools::tolerance(1e-9));
+  }
+  const cape::VarianceOrder ties =
+      cape::variance_order(Digraph(2, {{0, 1, 1}}), std::vector{2.0, 2.0});
+  BOOST_TEST(ties.rising == 0.5);
+  const cape::VarianceOrder none = cape::variance_order(Digraph(2, {}), std::vector{2.0, 2.0});
+  BOOST_TEST((none.rising == 0 && none.deviation == 0));
+}
+
+BOOST_AUTO_TEST_CASE(bad_deviations) {
+  const Digraph graph(2, {{0, 1, 1}});
+  BOOST_TEST(fails_with(Status::dim_mismatch, "3",
+                        [&] { cape::variance_order(graph, std::vector{1.0, 2.0, 3.0}); }));
+  BOOST_TEST(fails_with(Status::invalid_argument, "finite",
+                        [&] { cape::variance_order(graph, std::vector{1.0, std::nan("")}); }));
+}
+
+// Eight pairs whose effect has twice the variance of its cause, or, in other units, an eighth.
+BOOST_AUTO_TEST_CASE(a_graph_that_follows_the_variances_says_so) {
+  constexpr std::int64_t rows = 1000, pairs = 8;
+  Matrix x(rows, 2 * pairs);
+  cape::Prior directions;
+  Rng rng(77);
+  for (std::int64_t j = 1; j < x.cols(); j += 2) {
+    directions.knowledge.required.push_back({j - 1, j, 0});
+    for (std::int64_t i = 0; i < rows; ++i) {
+      x(i, j - 1) = rng.normal();
+      x(i, j) = x(i, j - 1) + rng.normal();
+    }
+  }
+  DagOptions options;
+  options.sem = Sem::linear;
+  Run run(1, 2);
+  const Dag raw = cape::learn_dag(x, options, run);
+  BOOST_TEST_REQUIRE(raw.graph.edges().size() == 8u);
+  const cape::VarianceOrder order = cape::variance_order(raw.graph, raw.deviation);
+  BOOST_TEST(order.rising == 1);
+  BOOST_TEST(order.deviation == std::sqrt(24.0 / 12) / 8, boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(warns(raw, "variance to that of more"));
+  options.standardize = true;
+  const Dag scaled = cape::learn_dag(x, options, run);
+  BOOST_TEST(scaled.deviation == raw.deviation, boost::test_tools::per_element());
+  BOOST_TEST(!warns(scaled, "variance to that of"));
+  // Half of the effects in other units, and the directions known: nothing follows the variances.
+  options.standardize = false;
+  for (std::int64_t j = 1; j < x.cols(); j += 4)
+    for (std::int64_t i = 0; i < rows; ++i) x(i, j) /= 4;
+  const Dag known = cape::learn_dag(x, options, run, directions);
+  BOOST_TEST(cape::variance_order(known.graph, known.deviation).rising == 0.5);
+  BOOST_TEST(!warns(known, "variance to that of"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

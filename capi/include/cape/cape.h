@@ -365,6 +365,12 @@ CAPE_API cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch,
  * says so (an error with rank > 0). */
 CAPE_API cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row,
                                         const int64_t* feature, int64_t n);
+/* Interventions of unknown effect: in row[i], one was aimed at feature[i], whatever it did to its
+ * value, and its equation still holds. The indicator of these rows is a cause of its own, whose
+ * effects are those of the feature in the result; such fits are refined. Calls add up. Not with
+ * dag.rank > 0. */
+CAPE_API cape_status cape_prior_target(cape_prior* prior, const int64_t* row,
+                                       const int64_t* feature, int64_t n);
 
 /* ------------------------------------------------------------ interrupted fits that go on */
 
@@ -498,6 +504,10 @@ typedef struct cape_dag_info {
    * that was not limited */
   double false_discovery_rate;
   int64_t n_tested_pairs;
+  /* of the edges those from the feature of less variance, as it came, to that of more, and the
+   * standard deviation of that where the order of the variances is random (its mean is 1/2); both 0
+   * without edges, or if the variances are not known */
+  double rising_variance, rising_variance_sd;
 } cape_dag_info;
 /* Fill out, whose struct_size is set by the caller. */
 CAPE_API cape_status cape_dag_describe(cape_dag_info* out, const cape_dag* dag);

@@ -90,6 +90,31 @@ test_that("cells that were perturbed do not teach a feature its causes", {
     expect_error(fit(perturbation = rep("NT", n)), "'NT'; NA marks cells that are not perturbed")
 })
 
+test_that("an intervention of unknown effect is found by what it does, also where the feature keeps its values", {
+    set.seed(4)
+    n <- 300
+    aimed <- rep(c(TRUE, FALSE, FALSE), n / 3)
+    a <- rnorm(n)
+    b <- rnorm(n) - 1.5 * aimed
+    x <- rbind(a = a, b = b, c = 0.9 * b + rnorm(n))
+    target <- ifelse(aimed, "a", NA)
+    fit <- function(interventions, ...) {
+        suppressWarnings(cape_learn_dag(x, DagParam(sem = "linear", ...), seed = 1, perturbation = target,
+            knowledge = cape_knowledge(interventions = interventions)))
+    }
+    hard <- fit("hard")
+    expect_false(hard@info$refined)
+    expect_identical(cape_weights(hard)["a", "b"], 0)
+    expect_identical(suppressWarnings(cape_learn_dag(x, DagParam(sem = "linear"), seed = 1, perturbation = target)), hard)
+    unknown <- fit("unknown", refine = TRUE)
+    expect_true(unknown@info$refined)
+    expect_identical(dim(unknown), c(3L, 3L))
+    expect_gt(cape_weights(unknown)["a", "b"], 0.3)
+    expect_error(fit("hard", refine = TRUE), "'perturbation'", class = "capeError")
+    expect_error(cape_knowledge(interventions = "soft"))
+    expect_output(show(cape_knowledge(interventions = "unknown")), "interventions: unknown")
+})
+
 test_that("a feature that was set in every cell keeps its effects and has no causes", {
     set.seed(6)
     n <- 300

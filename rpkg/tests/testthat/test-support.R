@@ -70,6 +70,22 @@ test_that("shares are multiples of one over the number of bags, which is chosen 
     expect_identical(learn_few(x = few_cells(60L))@info$n_bags, 0L)
 })
 
+test_that("a graph of raw units says how far it follows the variances, and warns where it is all", {
+    set.seed(5)
+    causes <- matrix(rnorm(8 * 400), 8)
+    x <- rbind(causes, causes + rnorm(8 * 400))
+    rownames(x) <- c(paste0("a", 1:8), paste0("b", 1:8))
+    expect_warning(raw <- cape_learn_dag(x, DagParam(sem = "linear"), seed = 1, verbose = FALSE),
+        "100 % of the edges run from the feature of less variance to that of more")
+    expect_identical(raw@info$rising_variance, 1)
+    expect_output(show(raw), "not standardized: 100 % of the edges run from less to more variance (random orders: 50, sd ",
+        fixed = TRUE)
+    scaled <- suppressWarnings(cape_learn_dag(x, DagParam(sem = "linear", standardize = TRUE), seed = 1, verbose = FALSE))
+    expect_false(any(grepl("variance to that of", scaled@warnings)))
+    expect_no_match(capture.output(show(scaled)), "variance")
+    expect_identical(suppressMessages(cape_prune(raw, 0.5))@info$rising_variance, NA_real_)
+})
+
 test_that("the same seed gives the same support for any number of threads, and another seed another", {
     dag <- learn_few()
     expect_identical(learn_few(num.threads = 2L), dag)
