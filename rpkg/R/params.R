@@ -109,7 +109,8 @@ one_of <- function(value, choices, name) {
 #'   run from less to more variance, beside what random orders have, and a fit warns where nine in ten do so, or the
 #'   other way round, and one in a hundred random orders at most would: directions then say no more than the
 #'   variances do, which are right in simulations of equal noise and need not be for counts or arbitrary units. A
-#'   standardized fit of the same cells tells which of them stand without. The directions of linear relations with
+#'   standardized fit of the same cells tells which of them stand without. Cells of two perturbation screens do not
+#'   decide which units are better (docs/method.md of the sources, *Perturbed cells as the truth*). The directions of linear relations with
 #'   Gaussian noise of unknown variance cannot be identified by any method.
 #' @param lambda weight of the L1 penalty on the graph: more gives fewer edges. `NA`: 1 for `"literal"`,
 #'   else the larger of 0.45 sqrt(log(features) / cells) and 0.02 (`"mlp"`) or 0.05 (`"linear"`,
