@@ -50,12 +50,12 @@ void Block<T>::for_calls(const Sequence<T>& sequence, typename Sequence<T>::Grou
                          const BlockState<T>& state,
                          const std::function<void(const AttentionInput<T>&, std::int64_t)>& body,
                          Run& run) const {
-  if (sequence.pair_bias == nullptr) return body(input(group, state), group.first);
+  if (bias_of(sequence) == nullptr) return body(input(group, state), group.first);
   const std::int64_t end = group.first + group.cells * group.length;
   for (group.cells = 1; group.first < end; group.first += group.length) {
     AttentionInput<T> in = input(group, state);
-    sequence.pair_bias->put(number_, sequence.feature.subspan(at(group.first), at(group.length)),
-                            in, run);
+    bias_of(sequence)->put(number_, sequence.feature.subspan(at(group.first), at(group.length)), in,
+                           run);
     body(in, group.first);
   }
 }
@@ -110,7 +110,7 @@ void Block<T>::forward(std::span<const T> p, const Sequence<T>& sequence, std::s
   layers::linear<T>(in, n, third(weight, 0), third(bias, 0), s.q, run);
   layers::linear<T>(in, n, third(weight, 1), third(bias, 1), s.k, run);
   layers::linear<T>(in, n, third(weight, 2), third(bias, 2), s.v, run);
-  if (sequence.turns.pairs > 0) {
+  if (turns(sequence)) {
     layers::turn_rows<T>(s.q, sequence.feature, sequence.turns, false, run);
     layers::turn_rows<T>(s.k, sequence.feature, sequence.turns, false, run);
   }
@@ -190,7 +190,7 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
                                          .v = d_v.data() + row,
                                          .q_angles = nullptr,
                                          .k_angles = nullptr};
-            PairBias<T>* bias = sequence.pair_bias;
+            PairBias<T>* bias = bias_of(sequence);
             if (bias != nullptr) of_call.bias = bias->gradient_of(in);
             attention_backward<T>(in, s.attended.data() + row,
                                   s.log_sum_exp.data() + token * options_.heads,
@@ -210,8 +210,9 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
                                       d_attended.data() + first, to, run);
     }
   }
-  if (sequence.pair_bias != nullptr) sequence.pair_bias->finish(number_, p, gradient, run);
-  if (sequence.turns.pairs > 0) {
+  if (bias_of(sequence) != nullptr) bias_of(sequence)->finish(number_, p, gradient, run);
+  if (!turns(sequence)) std::ranges::fill(d_angle, T(0));
+  if (turns(sequence)) {
     if (!d_angle.empty()) {
       std::vector<T> of_keys(d_angle.size());
       layers::turn_rows_angle_backward<T>(s.q, d_q, d_angle, run);

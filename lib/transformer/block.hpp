@@ -69,6 +69,13 @@ private:
                           const BlockState<T>& state) const;
   void attend(std::span<const T> parameters, const Sequence<T>& sequence, BlockState<T>& state,
               Run& run) const;
+  bool knows_positions() const { return number_ >= options_.context_blocks; }
+  bool turns(const Sequence<T>& sequence) const {
+    return knows_positions() && sequence.turns.pairs > 0;
+  }
+  PairBias<T>* bias_of(const Sequence<T>& sequence) const {
+    return knows_positions() ? sequence.pair_bias : nullptr;
+  }
   std::int64_t site(std::int64_t which) const { return 8 * (number_ + 1) + which; }
 
   const BackboneOptions& options_;

@@ -41,6 +41,13 @@ OptionFields fields(BackboneOptions& o) {
        .max = 256,
        .doc = "Blocks of attention and feed-forward layer",
        .source = sizes},
+      {.name = "model.context_blocks",
+       .value = &o.context_blocks,
+       .min = 0,
+       .max = 256,
+       .doc = "How many of the blocks, from the first, attend without rotations, distances or "
+              "relative positions: what they make of a cell is what the others turn",
+       .source = "paper, supp_implement (the general function G); docs/method.md, section 6"},
       {.name = "model.feed_forward",
        .value = &o.feed_forward,
        .min = 1,

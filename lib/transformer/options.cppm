@@ -60,6 +60,7 @@ struct BackboneOptions {
   std::int64_t heads = 4;
   std::int64_t head_width = -1; ///< of a head's queries, keys and values; -1: width / heads
   std::int64_t blocks = 2;
+  std::int64_t context_blocks = 0; ///< the first of them, which know no positions (the paper's G)
   std::int64_t feed_forward = 128;
   NormOrder norm_order = NormOrder::pre;
   layers::Activation activation = layers::Activation::relu; ///< relu, gelu or gelu_tanh

@@ -85,10 +85,11 @@ void PairBias<T>::begin(std::span<const T> p, Run& run) {
   const std::int64_t heads = options_.heads, width = options_.width;
   if (has_distances(options_.positions)) {
     if (distances_.empty()) measure(run);
-    factor_.clear();
-    for (const BlockSlots& block : slots_.blocks)
-      for (const T f : part(p, block.distance_factor))
-        factor_.push_back(std::exp(static_cast<double>(f)));
+    factor_.resize(slots_.blocks.size() * at(heads));
+    for (std::size_t b = 0; b < slots_.blocks.size(); ++b)
+      std::ranges::transform(part(p, slots_.blocks[b].distance_factor),
+                             factor_.begin() + static_cast<std::ptrdiff_t>(b) * heads,
+                             [](T f) { return std::exp(static_cast<double>(f)); });
     return;
   }
   if (waves_.empty()) waves_ = waves<T>(features_, width);
@@ -98,6 +99,7 @@ void PairBias<T>::begin(std::span<const T> p, Run& run) {
   for (std::size_t b = 0; b < relative_.size(); ++b) {
     Relative& r = relative_[b];
     const BlockSlots& block = slots_.blocks[b];
+    if (block.relative_weight.size() == 0) continue; // it knows no positions
     layers::linear<T>(waves_, offsets_, part(p, block.relative_weight), {}, rows, run);
     r.keys.resize(rows.size());
     exchange_heads<T>(rows, heads, head_width(options_), false, r.keys);

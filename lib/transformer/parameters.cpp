@@ -30,6 +30,9 @@ void check_fit(const BackboneOptions& o, std::int64_t position_columns) {
   if (o.head_width < 0 && o.width % o.heads != 0)
     wrong(Status::invalid_argument, "model.width is ", o.width, " and model.heads ", o.heads,
           "; the width must be a multiple of the heads, or model.head_width given");
+  if (o.context_blocks > o.blocks)
+    wrong(Status::invalid_argument, "model.context_blocks is ", o.context_blocks, "; there are ",
+          o.blocks, " blocks (model.blocks)");
   const bool classes = o.values != Values::continuous;
   if (o.value_embedding == ValueEmbedding::table && !classes)
     wrong(Status::invalid_argument,
@@ -112,9 +115,10 @@ Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t
     if (o.attention_bias) s.in_bias = add(name + "attention.in.bias", 1, 3 * inner);
     if (o.attention != AttentionKind::exact)
       s.directions = add(name + "attention.directions", o.random_features, head_width(o));
-    if (is_relative(o.positions))
+    const bool positions = b >= o.context_blocks;
+    if (positions && is_relative(o.positions))
       s.relative_weight = add(name + "attention.relative.weight", inner, d);
-    if (has_distances(o.positions))
+    if (positions && has_distances(o.positions))
       s.distance_factor = add(name + "attention.distance.log_factor", 1, o.heads);
     s.out_weight = add(name + "attention.out.weight", d, inner);
     s.out_bias = add(name + "attention.out.bias", 1, d);

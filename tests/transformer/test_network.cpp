@@ -134,6 +134,13 @@ std::vector<std::pair<std::string, BackboneOptions>> variants() {
         PositionKind::distance, PositionKind::distance_trained})
     add("positions " + std::to_string(static_cast<int>(kind)),
         [&](auto& o) { o.positions = kind; });
+  for (const PositionKind kind :
+       {PositionKind::rotary_trained, PositionKind::relative, PositionKind::distance})
+    add("context blocks " + std::to_string(static_cast<int>(kind)), [&](auto& o) {
+      o.positions = kind;
+      o.context_blocks = 1;
+      o.learn_angle_factor = true;
+    });
   add("learned factor", [](auto& o) { o.learn_angle_factor = true; });
   add("literal angles", [](auto& o) { o.angle_scale = cape::AngleScale::literal; });
   add("linear attention", [](auto& o) {
@@ -273,6 +280,20 @@ BOOST_AUTO_TEST_CASE(one_angle_for_all_features_is_none_but_for_cls) {
   BOOST_TEST(worst > 1e-6); // <cls> tells them apart
 }
 
+BOOST_AUTO_TEST_CASE(a_model_of_context_blocks_alone_has_no_use_for_angles) {
+  BackboneOptions o = tiny();
+  o.positions = PositionKind::rotary;
+  o.context_blocks = 2;
+  const Backbone b = model(o);
+  o.positions = PositionKind::none;
+  const Backbone plain = model(o);
+  const Tokens t = tokens(o);
+  Run run;
+  BOOST_TEST((b.parameters == plain.parameters));
+  BOOST_TEST((cape::encode<float>(b, b.parameters, t, run).tokens ==
+              cape::encode<float>(plain, plain.parameters, t, run).tokens));
+}
+
 BOOST_AUTO_TEST_CASE(weights_fall_with_the_distance_of_features) {
   // Points on a diameter are as far apart as their radii 2 artanh(e); all products are 0.
   BackboneOptions o = tiny();
@@ -373,6 +394,9 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
         o.attention = cape::AttentionKind::linear;
       },
       Matrix(5, 4)));
+  BOOST_TEST(refused(
+      Status::invalid_argument, "model.context_blocks is 3; there are 2",
+      [](auto& o) { o.context_blocks = 3; }, normal(5, 4, 1)));
   Matrix outside(5, 4);
   outside(3, 2) = 1 - 1e-9; // 1 in float
   BOOST_TEST(refused(
