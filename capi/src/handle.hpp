@@ -106,11 +106,11 @@ struct cape_checkpoint : cape::capi::Tagged<0x6368'6563'6b70'0001> {
 
 struct cape_model : cape::capi::Tagged<0x6d6f'6465'6c00'0001> {
   explicit cape_model(cape::Backbone untrained) : backbone(std::move(untrained)) {}
-  explicit cape_model(cape::Pretrained trained)
+  explicit cape_model(cape::Trained trained)
       : backbone(std::move(trained.backbone)), history(std::move(trained.history)),
         best_epoch(trained.best_epoch) {}
   cape::Backbone backbone;
-  std::vector<cape::PretrainEpoch> history; ///< of the training that gave it
+  std::vector<cape::TrainingEpoch> history; ///< of the training that gave it
   int64_t best_epoch = 0;
 };
 

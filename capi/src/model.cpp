@@ -46,11 +46,11 @@ const cape::Backbone& backbone_of(const cape_model* model) {
 
 cape::Pooling pooling_of(const char* name) {
   const std::string_view given = text(name, "pooling");
-  constexpr std::array<std::string_view, 3> names{"cls", "mean", "max"};
+  constexpr std::array<std::string_view, 4> names{"cls", "mean", "max", "cls_mean"};
   const auto at = std::ranges::find(names, given);
   if (at == names.end())
     throw cape::Error(cape::Status::invalid_argument,
-                      cape::message("pooling is \"", given, "\"; it must be cls, mean or max"));
+                      cape::message("pooling is \"", given, "\"; it must be cls, mean, max or cls_mean"));
   return static_cast<cape::Pooling>(at - names.begin());
 }
 
@@ -165,7 +165,7 @@ cape_status cape_model_history(double* out, int64_t n_rows, int64_t n_cols,
                                const cape_model* model) {
   return guard([&] {
     copy_records<4>(
-        out, n_rows, n_cols, object(model, "model").history, [](const cape::PretrainEpoch& e) {
+        out, n_rows, n_cols, object(model, "model").history, [](const cape::TrainingEpoch& e) {
           return std::array{static_cast<double>(e.epoch), e.loss, e.validation, e.relative};
         });
   });

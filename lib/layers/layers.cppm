@@ -122,10 +122,11 @@ double square_loss(std::span<const T> prediction, std::span<const T> target,
                    std::span<const std::uint8_t> counts, double weight, std::span<T> d_prediction);
 
 /// The mean over the rows with a label >= 0 of -log softmax(row)[label], or 0 if there is none, and
-/// its gradient times `weight`. Logits are rows x classes. Error(invalid_argument) for a label
-/// beyond the classes.
+/// its gradient times `weight`. Logits are rows x classes. class_weight: how much a row counts, by
+/// its label; empty: all alike. Error(invalid_argument) for a label beyond the classes.
 template <class T>
 double cross_entropy(std::span<const T> logits, std::int64_t classes,
-                     std::span<const std::int32_t> label, double weight, std::span<T> d_logits);
+                     std::span<const std::int32_t> label, double weight, std::span<T> d_logits,
+                     std::span<const double> class_weight = {});
 
 } // namespace cape::layers

@@ -123,7 +123,7 @@ Backbone load_scgpt(const Tensors& state, const std::vector<std::string>& vocabu
       rows.push_back(i);
     }
   Backbone b = make_backbone(std::move(features), {}, options_of(source, options), run);
-  const Slots slots(b.options, std::ssize(b.features), 0);
+  const Slots slots(b);
   Loader to(source, b.parameters);
   const Tensor& embedding =
       source.take("encoder.embedding.weight", {std::ssize(vocabulary), b.options.width});
@@ -211,7 +211,7 @@ Backbone load_scbert(const Tensors& state, const std::vector<std::string>& featu
         positions(i, j) = static_cast<double>(row(vectors, i)[at(j)]);
   }
   Backbone b = make_backbone(features, std::move(positions), o, run);
-  const Slots slots(o, n, b.positions.cols());
+  const Slots slots(b);
   Loader to(source, b.parameters);
   to.rows(slots.embedding, row(vectors, n)); // the last token's, which has the place of <cls>
   if (!fixed) to.rows(slots.embedding, std::span(vectors.values).first(at(n * o.width)), 1);

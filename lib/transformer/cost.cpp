@@ -24,7 +24,7 @@ double numbers_of_token(const BackboneOptions& o, double blocks, double others) 
 
 } // namespace
 
-double pretrain_memory(const Backbone& backbone, const PretrainOptions& options) {
+double pretrain_memory(const Backbone& backbone, const TrainingOptions& options) {
   const BackboneOptions& o = backbone.options;
   const auto features = static_cast<double>(backbone.features.size());
   const double tokens = static_cast<double>(options.batch_cells) *

@@ -16,6 +16,7 @@ module;
 #include <vector>
 module cape.transformer;
 import cape.attention;
+#include "transformer/cell_head.hpp"
 #include "transformer/network.hpp"
 #include "transformer/tokens.hpp"
 
@@ -59,25 +60,52 @@ void for_encoded(const Backbone& backbone, const Cells& cells, bool zeros, Run& 
 
 Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling, bool zeros,
                    Run& run) {
-  const std::int64_t width = backbone.options.width;
+  CellVectors<float> vectors(pooling);
+  const std::int64_t width = vectors.width(backbone.options.width);
   Matrix out(cells.cells, width, run);
-  for_encoded(backbone, cells, zeros, run,
-              [&](std::int64_t cell, std::int64_t c, const Tokens& t, std::span<const float> rows) {
-                const std::int64_t cls = t.start[at(c)], end = t.start[at(c + 1)];
-                for (std::int64_t j = 0; j < width; ++j) {
-                  const auto value = [&](std::int64_t token) {
-                    return static_cast<double>(rows[at(token * width + j)]);
-                  };
-                  double& to = out(cell, j);
-                  if (pooling == Pooling::cls)
-                    to = value(cls);
-                  else if (cls + 1 < end) {
-                    to = pooling == Pooling::mean ? 0 : value(cls + 1);
-                    for (std::int64_t i = cls + 1; i < end; ++i)
-                      to = pooling == Pooling::mean
-                               ? to + value(i) / static_cast<double>(end - cls - 1)
-                               : std::max(to, value(i));
+  for_batches(backbone, cells, zeros, false, run,
+              [&](std::int64_t first, const Tokens& tokens, std::span<const float> rows,
+                  const Network<float>&) {
+                const std::span<const float> of_cells = vectors(rows, tokens);
+                for (std::int64_t c = 0; c < tokens.cells(); ++c)
+                  for (std::int64_t j = 0; j < width; ++j)
+                    out(first + c, j) = static_cast<double>(of_cells[at(c * width + j)]);
+              });
+  return out;
+}
+
+Matrix tell(const Backbone& backbone, const Cells& cells, bool zeros, Run& run) {
+  const Head& head = backbone.head;
+  if (head.kind == HeadKind::none)
+    throw Error(Status::unsupported,
+                "the model tells nothing of cells; it has to be fine-tuned first");
+  const Slots slots = checked_slots(backbone);
+  check_parameters(backbone.parameters.size(), slots);
+  CellHead<float> layers(backbone, slots);
+  const std::int64_t names = std::ssize(head.names);
+  Matrix out(cells.cells, names, run);
+  for_batches(backbone, cells, zeros, false, run,
+              [&](std::int64_t first, const Tokens& tokens, std::span<const float> rows,
+                  const Network<float>&) {
+                const std::span<const float> told =
+                    layers.forward(backbone.parameters, rows, tokens, -1, run);
+                for (std::int64_t c = 0; c < tokens.cells(); ++c) {
+                  const std::span<const float> of_cell = told.subspan(at(c * names), at(names));
+                  const auto top = static_cast<double>(*std::ranges::max_element(of_cell));
+                  double sum = 0;
+                  for (std::int64_t j = 0; j < names; ++j) {
+                    const auto v = static_cast<double>(of_cell[at(j)]);
+                    if (!std::isfinite(v))
+                      throw Error(Status::invalid_argument,
+                                  "what the model tells is not finite: its "
+                                  "parameters or the values are too large");
+                    if (head.kind == HeadKind::classes)
+                      sum += out(first + c, j) = std::exp(v - top);
+                    else
+                      out(first + c, j) = head.mean[at(j)] + head.sd[at(j)] * v;
                   }
+                  if (head.kind == HeadKind::classes)
+                    for (std::int64_t j = 0; j < names; ++j) out(first + c, j) /= sum;
                 }
               });
   return out;

@@ -12,6 +12,7 @@ module;
 #include <string>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 #include <variant>
 #include <vector>
 module cape.transformer;
@@ -87,8 +88,7 @@ void check_tokens(const Tokens& t, const Backbone& backbone) {
 
 template <class T>
 Network<T>::Network(const Backbone& backbone)
-    : backbone_(backbone), options_(backbone.options),
-      slots_(backbone.options, std::ssize(backbone.features), backbone.positions.cols()) {
+    : backbone_(backbone), options_(backbone.options), slots_(backbone) {
   for (std::int64_t b = 0; b < options_.blocks; ++b)
     blocks_.emplace_back(options_, slots_.blocks[at(b)], b);
   if (cape::has_angles(options_.positions)) {
@@ -199,6 +199,7 @@ std::span<const T> Network<T>::forward(std::span<const T> p, const Tokens& token
   dropout_ = {options_.dropout, step};
   rows_.clear();
   cell_rows_.clear();
+  d_identity_.clear();
   sequence_.tokens = tokens.size();
   sequence_.feature = tokens.feature;
   sequence_.groups.clear();
@@ -316,7 +317,7 @@ void Network<T>::backward(std::span<const T> p, std::span<const T> d_predicted,
   using layers::Into;
   const std::int64_t width = options_.width;
   const auto slope = [&](const Slot& slot) { return part(gradient, slot); };
-  std::vector<T> d(out_.size()), d_identity;
+  std::vector<T> d(out_.size());
   if (!d_predicted.empty()) {
     const std::int64_t n = std::ssize(rows_);
     std::vector<T> d_out(d_predicted.begin(), d_predicted.end()), d_in;
@@ -345,16 +346,23 @@ void Network<T>::backward(std::span<const T> p, std::span<const T> d_predicted,
     layers::activate_backward<T>(layers::Activation::sigmoid, query_, d_query, d_query, run);
     layers::linear_backward<T>(query_in_, n, part(p, slots_.query_weight), d_query, d_key,
                                slope(slots_.query_weight), slope(slots_.query_bias), run);
-    d_identity.resize(identity_.size());
-    layers::add_rows_backward<T>(d_key, width, cell_rows_, d_identity, run);
+    d_identity_.resize(identity_.size());
+    layers::add_rows_backward<T>(d_key, width, cell_rows_, d_identity_, run);
   }
+  backward_rows(p, std::move(d), 0, gradient, run);
+}
+
+template <class T>
+void Network<T>::backward_rows(std::span<const T> p, std::vector<T> d, std::int64_t first_block,
+                               std::span<T> gradient, Run& run) {
+  const auto slope = [&](const Slot& slot) { return part(gradient, slot); };
   const std::vector<T>& last = blocks_.empty() ? start_ : states_.back().out;
   if (options_.norm_order == NormOrder::pre)
     layers::layer_norm_backward<T>(last, part(p, slots_.norm_gain), out_moments_, d, d,
                                    slope(slots_.norm_gain), slope(slots_.norm_bias), run);
   const std::span<T> d_factor = slope(slots_.angle_factor);
   std::vector<T> d_angle(d_factor.empty() ? 0 : at(tokens_->size() * columns_));
-  for (std::size_t b = blocks_.size(); b-- > 0;) {
+  for (std::size_t b = blocks_.size(); b-- > at(first_block);) {
     blocks_[b].backward(p, sequence_, b == 0 ? start_ : states_[b - 1].out, dropout_, states_[b], d,
                         gradient, d_angle, run);
     const std::int64_t of_head = d_factor.empty() ? 1 : columns_ / options_.heads;
@@ -366,9 +374,17 @@ void Network<T>::backward(std::span<const T> p, std::span<const T> d_predicted,
         d_factor[at(t / of_head)] += d_angle[i] * positions_[at(feature * columns_ + t)];
     }
   }
+  if (first_block == 0) embed_backward(p, d, gradient, run);
+}
+
+template <class T>
+void Network<T>::embed_backward(std::span<const T> p, std::vector<T>& d, std::span<T> gradient,
+                                Run& run) {
+  const std::int64_t width = options_.width;
+  const auto slope = [&](const Slot& slot) { return part(gradient, slot); };
   dropout_(std::span<T>(d), 0, run);
   embed_values_backward(p, d, gradient, run);
-  if (!d_identity.empty()) layers::add<T>(d_identity, d, run);
+  if (!d_identity_.empty()) layers::add<T>(d_identity_, d, run);
   // Now that of the features' part.
   if (options_.embedding_norm)
     layers::layer_norm_backward<T>(identity_sum_, part(p, slots_.embedding_gain), identity_moments_,

@@ -16,6 +16,7 @@ public:
   Network& operator=(const Network&) = delete;
 
   const Slots& slots() const { return slots_; }
+  std::int64_t blocks() const { return std::ssize(blocks_); }
 
   /// The rows of all tokens after the last block. keep: backward() will be called. The tokens must
   /// outlive the calls that belong to them.
@@ -39,9 +40,16 @@ public:
   void backward(std::span<const T> parameters, std::span<const T> d_predicted,
                 std::span<const T> d_by_cell, std::span<T> gradient, Run& run);
 
+  /// The gradient of the last forward() from that of its rows. first_block: what comes before it
+  /// has none, 0: all has one.
+  void backward_rows(std::span<const T> parameters, std::vector<T> d, std::int64_t first_block,
+                     std::span<T> gradient, Run& run);
+
 private:
   void embed(std::span<const T> parameters, Run& run);
   void embed_values(std::span<const T> parameters, Run& run);
+  void embed_backward(std::span<const T> parameters, std::vector<T>& d, std::span<T> gradient,
+                      Run& run);
   void embed_values_backward(std::span<const T> parameters, const std::vector<T>& d,
                              std::span<T> gradient, Run& run);
   void turn_by(std::span<const T> parameters, Run& run);
@@ -70,6 +78,7 @@ private:
   std::vector<std::int32_t> rows_;                ///< that were predicted
   std::vector<std::vector<T>> decoded_, active_;  ///< of each layer, before and after activation
   std::vector<std::int32_t> cell_rows_, cell_of_; ///< of what <cls> predicts
+  std::vector<T> d_identity_;                     ///< of what <cls> predicts by, or empty
   std::vector<T> query_in_, query_, query_active_, key_, cell_, by_cell_;
 };
 

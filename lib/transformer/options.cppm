@@ -88,14 +88,12 @@ OptionFields fields(BackboneOptions& options);
 /// fields. Error(invalid_argument) for another name.
 BackboneOptions backbone_preset(std::string_view name);
 
-/// How a backbone is trained to predict values that are hidden.
-struct PretrainOptions {
+/// How a model is trained, whatever it is to predict.
+struct TrainingOptions {
   std::int64_t epochs = 60;      ///< passes over the training cells, at most
   std::int64_t batch_cells = 16; ///< cells of a step
   std::int64_t length = 512;     ///< tokens of a cell in a step, at most: features drawn anew
   bool zeros = true;             ///< whether values of 0 become tokens
-  double hidden = 0.4;           ///< share of a cell's tokens whose value is hidden
-  double cell_weight = 0;        ///< of the loss of what <cls> alone predicts (scGPT's GEPC)
   double learning_rate = 3e-3;
   double warm_up = 0.1; ///< share of the steps in which the rate rises
   double weight_decay = 0.1;
@@ -103,9 +101,31 @@ struct PretrainOptions {
   double validation = 0.1;    ///< share of the cells that tell when to stop; 0: none
   std::int64_t patience = 10; ///< epochs without a better validation loss before the end
 };
+
+/// How a backbone is trained to predict values that are hidden.
+struct PretrainOptions : TrainingOptions {
+  double hidden = 0.4;    ///< share of a cell's tokens whose value is hidden
+  double cell_weight = 0; ///< of the loss of what <cls> alone predicts (scGPT's GEPC)
+};
 /// Their keys ("pretrain.epochs"), ranges and documentation.
 OptionFields fields(PretrainOptions& options);
 /// How the model of that preset is trained.
 PretrainOptions pretrain_preset(std::string_view name);
+
+/// How the rows of a cell become its vector: that of <cls>, the mean or the maximum over the
+/// others, or the first two side by side.
+enum class Pooling : std::int32_t { cls, mean, max, cls_mean };
+
+/// How a model is trained to tell something of cells, see finetune().
+struct FinetuneOptions : TrainingOptions {
+  FinetuneOptions() { epochs = 30, learning_rate = 1e-3, length = 4096; }
+  /// Blocks, from the last, that are trained beside the head; -1: the whole model.
+  std::int64_t blocks = -1;
+  Pooling pooling = Pooling::cls_mean;
+  std::int64_t hidden_layers = 1; ///< between a cell's vector and what is told of it
+  bool balanced = true;           ///< whether classes count alike, however many cells they have
+};
+/// Their keys ("finetune.epochs"), ranges and documentation.
+OptionFields fields(FinetuneOptions& options);
 
 } // namespace cape

@@ -79,7 +79,8 @@ void Slots::add_norm(const std::string& name, std::int64_t width, Slot& gain, Sl
   bias = add(name + ".bias", 1, width);
 }
 
-Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t position_columns) {
+Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t position_columns,
+             const Head& head) {
   BackboneOptions o = options;
   check_options(fields(o));
   if (features < 1)
@@ -140,6 +141,14 @@ Slots::Slots(const BackboneOptions& options, std::int64_t features, std::int64_t
     query_bias = add("cell.query.bias", 1, d);
     cell_weight = add("cell.weight", d, d);
   }
+  if (head.kind == HeadKind::none) return;
+  std::int64_t in = head.pooling == Pooling::cls_mean ? 2 * d : d;
+  for (std::int64_t l = 0; l <= head.hidden_layers; ++l) {
+    const std::int64_t out = l < head.hidden_layers ? d : std::ssize(head.names);
+    head_weight.push_back(add(message("head.", l + 1, ".weight"), out, in));
+    head_bias.push_back(add(message("head.", l + 1, ".bias"), 1, out));
+    in = d;
+  }
 }
 
 void check_parameters(std::size_t given, const Slots& slots) {
@@ -150,21 +159,56 @@ void check_parameters(std::size_t given, const Slots& slots) {
 
 std::vector<Slot> layout(const BackboneOptions& options, std::int64_t features,
                          std::int64_t position_columns) {
-  return Slots(options, features, position_columns).all;
+  return Slots(options, features, position_columns, {}).all;
 }
 
-Slots checked_slots(const std::vector<std::string>& features, const Matrix& positions,
-                    const BackboneOptions& options) {
+namespace {
+
+void check_names(const std::vector<std::string>& names, const char* one, const char* many) {
   std::unordered_set<std::string_view> seen;
-  for (std::size_t i = 0; i < features.size(); ++i) {
-    if (!is_utf8(features[i]))
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!is_utf8(names[i]))
       throw Error(Status::invalid_argument,
-                  message("the name of feature ", i, " (counted from 0) is not UTF-8"));
-    if (!seen.insert(features[i]).second)
+                  message("the name of ", one, " ", i, " (counted from 0) is not UTF-8"));
+    if (!seen.insert(names[i]).second)
       throw Error(Status::invalid_argument,
-                  message("two features are called \"", features[i], "\"; names must differ"));
+                  message("two ", many, " are called \"", names[i], "\"; names must differ"));
   }
-  const std::int64_t m = std::ssize(features);
+}
+
+void check_head(const Head& head) {
+  if (head.kind == HeadKind::none) return;
+  const bool classes = head.kind == HeadKind::classes;
+  const char* many = classes ? "classes" : "numbers";
+  const std::size_t n = head.names.size(), least = classes ? 2 : 1;
+  if (n < least)
+    throw Error(Status::invalid_argument,
+                message("there are ", n, " ", many, "; there must be at least ", least));
+  check_names(head.names, classes ? "class" : "number", many);
+  if (head.hidden_layers < 0 || head.hidden_layers > 16)
+    throw Error(Status::invalid_argument,
+                message("a head has ", head.hidden_layers, " hidden layers; it must be 0 to 16"));
+  const std::size_t scales = classes ? 0 : n;
+  if (head.mean.size() != scales || head.sd.size() != scales)
+    throw Error(Status::dim_mismatch,
+                message("a head has ", head.mean.size(), " means and ", head.sd.size(),
+                        " deviations; there must be ", scales));
+  for (std::size_t i = 0; i < scales; ++i)
+    if (!std::isfinite(head.mean[i]) || !(head.sd[i] > 0) || !std::isfinite(head.sd[i]))
+      throw Error(Status::invalid_argument,
+                  message("number ", i, " of a head has mean ", head.mean[i], " and deviation ",
+                          head.sd[i], "; they must be finite, and the deviation above 0"));
+}
+
+} // namespace
+
+std::vector<Slot> layout(const Backbone& backbone) { return checked_slots(backbone).all; }
+
+Slots checked_slots(const Backbone& backbone) {
+  const Matrix& positions = backbone.positions;
+  const BackboneOptions& options = backbone.options;
+  check_names(backbone.features, "feature", "features");
+  const std::int64_t m = std::ssize(backbone.features);
   if (has_matrix(options.positions) != !positions.empty() ||
       (!positions.empty() && positions.rows() != m))
     throw Error(Status::dim_mismatch,
@@ -183,7 +227,8 @@ Slots checked_slots(const std::vector<std::string>& features, const Matrix& posi
                     message("row ", i, " of positions (counted from 0) has length ",
                             std::sqrt(square), " in float; points of the ball are shorter than 1"));
     }
-  return Slots(options, m, positions.cols());
+  check_head(backbone.head);
+  return Slots(backbone);
 }
 
 Backbone make_backbone(std::vector<std::string> features, Matrix positions,
@@ -191,33 +236,34 @@ Backbone make_backbone(std::vector<std::string> features, Matrix positions,
   // As they are saved, so that a model is the same after that.
   for (std::int64_t i = 0; i < positions.size(); ++i)
     positions.data()[i] = static_cast<float>(positions.data()[i]);
-  const Slots slots = checked_slots(features, positions, options);
+  Backbone backbone{options, std::move(features), std::move(positions), {}, {}};
+  const Slots slots = checked_slots(backbone);
   check_memory(4.0 * static_cast<double>(slots.size),
                message("a model of ", slots.size, " parameters"));
-  Backbone backbone{options, std::move(features), std::move(positions), {}};
-  std::vector<float>& p = backbone.parameters;
-  lengthen(p, slots.size, run);
-  for (const Slot& slot : slots.all) {
-    run.poll();
-    const std::span<float> values = part<float>(p, slot);
-    const auto ends_with = [&](const char* end) { return slot.name.ends_with(end); };
-    Rng rng(run.seed(), {hash("transformer.start"), hash(slot.name)});
-    if (ends_with(".gain") || ends_with(".factor"))
-      std::ranges::fill(values, 1.0f);
-    else if (ends_with(".log_factor")) // 2^-(8 h / heads), h from 1: ALiBi's
-      for (std::int64_t h = 0; h < slot.columns; ++h)
-        values[at(h)] = static_cast<float>(-8.0 * static_cast<double>(h + 1) /
-                                           static_cast<double>(slot.columns) * std::numbers::ln2);
-    else if (ends_with("attention.directions")) {
-      const std::vector<float> directions =
-          attention_directions<float>(slot.rows, slot.columns, hash(slot.name), run);
-      std::ranges::copy(directions, values.begin());
-    } else if (is_weight(slot) || is_table(slot)) {
-      const double reach = is_weight(slot) ? 1 / std::sqrt(static_cast<double>(slot.columns)) : 0.1;
-      for (float& v : values) v = static_cast<float>(rng.uniform(-reach, reach));
-    }
-  }
+  lengthen(backbone.parameters, slots.size, run);
+  for (const Slot& slot : slots.all)
+    start_values(slot, part<float>(backbone.parameters, slot), run);
   return backbone;
+}
+
+void start_values(const Slot& slot, std::span<float> values, Run& run) {
+  run.poll();
+  const auto ends_with = [&](const char* end) { return slot.name.ends_with(end); };
+  Rng rng(run.seed(), {hash("transformer.start"), hash(slot.name)});
+  if (ends_with(".gain") || ends_with(".factor"))
+    std::ranges::fill(values, 1.0f);
+  else if (ends_with(".log_factor")) // 2^-(8 h / heads), h from 1: ALiBi's
+    for (std::int64_t h = 0; h < slot.columns; ++h)
+      values[at(h)] = static_cast<float>(-8.0 * static_cast<double>(h + 1) /
+                                         static_cast<double>(slot.columns) * std::numbers::ln2);
+  else if (ends_with("attention.directions")) {
+    const std::vector<float> directions =
+        attention_directions<float>(slot.rows, slot.columns, hash(slot.name), run);
+    std::ranges::copy(directions, values.begin());
+  } else if (is_weight(slot) || is_table(slot)) {
+    const double reach = is_weight(slot) ? 1 / std::sqrt(static_cast<double>(slot.columns)) : 0.1;
+    for (float& v : values) v = static_cast<float>(rng.uniform(-reach, reach));
+  }
 }
 
 } // namespace cape

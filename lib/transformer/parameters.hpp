@@ -11,7 +11,11 @@ struct BlockSlots {
 
 /// All of them by their use; those that the options do not have are empty.
 struct Slots {
-  Slots(const BackboneOptions& options, std::int64_t features, std::int64_t position_columns);
+  Slots(const BackboneOptions& options, std::int64_t features, std::int64_t position_columns,
+        const Head& head);
+  inline explicit Slots(const Backbone& backbone)
+      : Slots(backbone.options, std::ssize(backbone.features), backbone.positions.cols(),
+              backbone.head) {}
 
   std::vector<Slot> all; ///< in order
   std::int64_t size = 0;
@@ -28,15 +32,18 @@ struct Slots {
   Slot norm_gain, norm_bias; ///< after the last block
   std::vector<Slot> decoder_weight, decoder_bias;
   Slot query_weight, query_bias, cell_weight; ///< what <cls> predicts by
+  std::vector<Slot> head_weight, head_bias;
 
 private:
   Slot add(std::string name, std::int64_t rows, std::int64_t columns);
   void add_norm(const std::string& name, std::int64_t width, Slot& gain, Slot& bias);
 };
 
-/// The layout of a model of these features. Errors as make_backbone().
-Slots checked_slots(const std::vector<std::string>& features, const Matrix& positions,
-                    const BackboneOptions& options);
+/// The layout of a model, whose parameters are not looked at. Errors as make_backbone().
+Slots checked_slots(const Backbone& backbone);
+
+/// Starting values of a tensor.
+void start_values(const Slot& slot, std::span<float> values, Run& run);
 
 /// Error(dim_mismatch) unless that many parameters are those of the layout.
 void check_parameters(std::size_t given, const Slots& slots);

@@ -17,32 +17,12 @@ module;
 #include <vector>
 module cape.transformer;
 import cape.attention;
-import cape.optim;
 #include "transformer/objective.hpp"
 #include "transformer/tokens.hpp"
+#include "transformer/training.hpp"
 
 namespace cape {
 namespace {
-
-constexpr double none = std::numeric_limits<double>::quiet_NaN();
-
-// The cells that a model is trained on, and those that tell when to stop.
-struct Split {
-  std::vector<std::int64_t> training, validation;
-};
-Split split_cells(std::int64_t cells, double share, std::uint64_t seed) {
-  std::vector<std::int64_t> order = Rng(seed, {hash("pretrain.split")}).permutation(cells);
-  const auto n =
-      share > 0
-          ? std::max<std::int64_t>(static_cast<std::int64_t>(share * static_cast<double>(cells)), 1)
-          : 0;
-  Split split;
-  split.validation.assign(order.begin(), order.begin() + n);
-  split.training.assign(order.begin() + n, order.end());
-  std::ranges::sort(split.validation);
-  std::ranges::sort(split.training);
-  return split;
-}
 
 // The numbers of every feature among some cells: what a guess that looks at nothing else is made
 // of.
@@ -87,42 +67,6 @@ private:
   const BackboneOptions& options_;
   std::int64_t classes_;
   std::vector<double> sums_;
-};
-
-// Steps of AdamW, with decay where a tensor multiplies something.
-class Stepper {
-public:
-  Stepper(const Slots& slots, double decay) : adam_(slots.size) {
-    for (const Slot& slot : slots.all) {
-      if (slot.name.ends_with("attention.directions")) continue;
-      const bool decays = is_weight(slot) || is_table(slot);
-      for (std::int64_t first = 0; first < slot.size(); first += piece)
-        pieces_.push_back({slot.first + first,
-                           std::min(piece, slot.size() - first),
-                           {.l1 = 0, .decay = decays ? decay : 0}});
-    }
-  }
-
-  void operator()(std::span<float> parameters, std::span<const float> gradient, double rate,
-                  Run& run) {
-    adam_.begin(rate);
-    run.parallel_for(std::ssize(pieces_), [&](std::int64_t i) {
-      const Piece& p = pieces_[at(i)];
-      adam_.move(p.first, parameters.subspan(at(p.first), at(p.size)),
-                 gradient.subspan(at(p.first), at(p.size)), p.shrinking);
-    });
-  }
-
-  optim::Adam<float>& adam() { return adam_; }
-
-private:
-  static constexpr std::int64_t piece = 1 << 16;
-  struct Piece {
-    std::int64_t first, size;
-    optim::Shrinking shrinking;
-  };
-  optim::Adam<float> adam_;
-  std::vector<Piece> pieces_;
 };
 
 struct Validation {
@@ -187,87 +131,21 @@ void check_training(const Backbone& start, const Slots& slots, const Cells& cell
   const auto wrong = [](Status status, const auto&... text) {
     throw Error(status, message(text...));
   };
-  const auto held = options.validation > 0
-                        ? std::max(options.validation * static_cast<double>(cells.cells), 1.0)
-                        : 0.0;
-  if (static_cast<double>(cells.cells) - held < 2)
-    wrong(Status::invalid_argument, "there are ", cells.cells,
-          " cells; two at least must be left to train on");
+  check_enough(cells.cells, options.validation);
   if (start.options.loss == ValueLoss::cross_entropy && options.cell_weight > 0)
     wrong(Status::invalid_argument, "pretrain.cell_weight is ", options.cell_weight,
           "; with model.loss cross_entropy it must be 0");
 }
 
-// Stands for everything that a training depends on.
-std::uint64_t identity(const Backbone& start, const Cells& cells, const PretrainOptions& options,
-                       const FeatureNumbers& numbers, std::uint64_t seed) {
-  BackboneOptions model = start.options;
-  PretrainOptions training = options;
-  std::string text = message(seed, " ", cells.cells, " ", numbers.fingerprint());
-  for (const OptionField& f : fields(model)) text += " " + option_text(f);
-  for (const OptionField& f : fields(training)) text += " " + option_text(f);
-  for (const std::string& name : start.features) text += " " + name;
-  ValueHash values;
-  values.add({start.positions.data(), at(start.positions.size())});
-  const std::vector<double> parameters(start.parameters.begin(), start.parameters.end());
-  values.add(parameters);
-  return hash(message(text, " ", values.value()));
-}
-
-constexpr std::int64_t epoch_values = 3;
-
-void save(const Pretrained& fit, std::span<const float> parameters, const optim::Adam<float>& adam,
-          std::int64_t step, Checkpoint& checkpoint) {
-  std::vector<double> values;
-  values.reserve(4 * parameters.size() + at(epoch_values * std::ssize(fit.history)) + 4);
-  for (const PretrainEpoch& e : fit.history)
-    for (const double v : {e.loss, e.validation, e.relative})
-      values.push_back(std::isnan(v) ? -1 : v);
-  values.push_back(static_cast<double>(fit.best_epoch));
-  values.push_back(static_cast<double>(step));
-  values.insert(values.end(), parameters.begin(), parameters.end());
-  values.insert(values.end(), fit.backbone.parameters.begin(), fit.backbone.parameters.end());
-  adam.save(values);
-  checkpoint.values = std::move(values);
-  checkpoint.epoch = std::ssize(fit.history);
-}
-
-std::int64_t restore(const Checkpoint& checkpoint, Pretrained& fit, std::vector<float>& parameters,
-                     optim::Adam<float>& adam) {
-  checkpoint.check(epoch_values * checkpoint.epoch + 2 + 2 * std::ssize(parameters) +
-                   adam.size_of_state());
-  std::span<const double> in = checkpoint.values;
-  const auto take = [&](std::size_t n) {
-    const std::span<const double> taken = in.first(n);
-    in = in.subspan(n);
-    return taken;
-  };
-  for (std::int64_t e = 1; e <= checkpoint.epoch; ++e) {
-    const std::span<const double> v = take(at(epoch_values));
-    const auto value = [](double x) { return x == -1 ? none : x; };
-    fit.history.push_back({e, v[0], value(v[1]), value(v[2])});
-  }
-  const std::span<const double> counts = take(2);
-  fit.best_epoch = static_cast<std::int64_t>(counts[0]);
-  for (std::vector<float>* to : {&parameters, &fit.backbone.parameters})
-    std::ranges::transform(take(to->size()), to->begin(),
-                           [](double v) { return static_cast<float>(v); });
-  adam.restore(in);
-  return static_cast<std::int64_t>(counts[1]);
-}
-
 } // namespace
 
-Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
-                    Run& run, Checkpoint* checkpoint) {
+Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
+                 Run& run, Checkpoint* checkpoint) {
   Objective<float> objective(start);
   check_training(start, objective.slots(), cells, options);
   const std::int64_t features = cells.features;
-  Pretrained fit{start, {}, 0};
-  check_memory(pretrain_memory(start, options),
-               message("training a model of ", start.parameters.size(), " parameters"));
-
-  const Split split = split_cells(cells.cells, options.validation, run.seed());
+  const Split split =
+      split_cells(all_cells(cells), options.validation, "pretrain.split", run.seed());
   const SampleShape shape{options.length, options.zeros, options.hidden};
   FeatureNumbers numbers(features, start.options);
   for_cells(cells, split.training, run, [&](std::span<const double> values, std::int64_t) {
@@ -279,71 +157,34 @@ Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOpt
                 "false");
   const Validation validation =
       make_validation(cells, split.validation, start.options, shape, numbers, run);
-
-  const std::int64_t batch = std::min(options.batch_cells, std::ssize(split.training));
-  const std::int64_t steps_per_epoch = ceil_div(std::ssize(split.training), batch);
-  const std::int64_t steps = options.epochs * steps_per_epoch;
-  const optim::CosineSchedule part_of_rate(
-      steps, 0,
-      std::min(static_cast<std::int64_t>(options.warm_up * static_cast<double>(steps)), steps - 1));
-  optim::Minibatches batches(std::ssize(split.training), batch, run.seed(), "pretrain.batch");
-  Stepper stepper(objective.slots(), options.weight_decay);
-  std::vector<float> parameters = start.parameters, gradient(parameters.size());
   std::vector<double> values;
-  std::vector<std::int64_t> rows;
-  std::int64_t step = 0;
-  if (checkpoint != nullptr) {
-    checkpoint->claim(identity(start, cells, options, numbers, run.seed()),
-                      "table, model, options or seed");
-    if (checkpoint->epoch > 0) {
-      step = restore(*checkpoint, fit, parameters, stepper.adam());
-      batches.skip(step);
-    }
-  }
-  const auto ended = [&] {
-    const std::int64_t epochs = std::ssize(fit.history);
-    return epochs == options.epochs ||
-           (!validation.batches.empty() && epochs - fit.best_epoch >= options.patience);
+  const auto loss = [&](std::int64_t step, std::span<const std::int64_t> rows,
+                        std::span<const float> parameters, std::span<float> gradient) {
+    values.resize(at(std::ssize(rows) * features));
+    cells.read(rows, values.data());
+    const Sample sample = draw_sample(values, features, start.options, shape, [&](std::int64_t c) {
+      return Rng(run.seed(), {hash("pretrain.tokens"), static_cast<std::uint64_t>(step),
+                              static_cast<std::uint64_t>(c)});
+    });
+    return objective(parameters, sample.tokens, sample.target, options.cell_weight, step, gradient,
+                     run);
   };
-  while (!ended()) {
-    PretrainEpoch epoch{std::ssize(fit.history) + 1, 0, none, none};
-    for (std::int64_t s = 0; s < steps_per_epoch; ++s, ++step) {
-      rows.clear();
-      for (const std::int64_t i : batches.next()) rows.push_back(split.training[at(i)]);
-      values.resize(at(batch * features));
-      cells.read(rows, values.data());
-      const Sample sample =
-          draw_sample(values, features, start.options, shape, [&](std::int64_t c) {
-            return Rng(run.seed(), {hash("pretrain.tokens"), static_cast<std::uint64_t>(step),
-                                    static_cast<std::uint64_t>(c)});
-          });
-      const double loss = objective(parameters, sample.tokens, sample.target, options.cell_weight,
-                                    step, gradient, run);
-      const double length = optim::clip_norm<float>(gradient, options.clip, run);
-      if (!std::isfinite(loss) || !std::isfinite(length))
-        throw Error(Status::not_converged,
-                    message("the loss or its gradient is not finite in epoch ", epoch.epoch,
-                            ": use a lower pretrain.learning_rate, or scale the values"));
-      stepper(parameters, gradient, options.learning_rate * part_of_rate(step), run);
-      epoch.loss += loss / static_cast<double>(steps_per_epoch);
-      run.report({"pretrain", step + 1, steps, loss});
-    }
-    if (!validation.batches.empty()) {
-      epoch.validation = validation(objective, parameters, run, [&](std::int64_t) { run.poll(); });
-      epoch.relative = validation.baseline > 0 ? epoch.validation / validation.baseline : none;
-    }
-    const auto better = [&] {
-      return fit.best_epoch == 0 ||
-             !(epoch.validation >= fit.history[at(fit.best_epoch - 1)].validation);
-    };
-    if (better()) {
-      fit.best_epoch = epoch.epoch;
-      fit.backbone.parameters = parameters;
-    }
-    fit.history.push_back(epoch);
-    if (checkpoint != nullptr) save(fit, parameters, stepper.adam(), step, *checkpoint);
-  }
-  return fit;
+  const auto validate = [&](std::span<const float> parameters) {
+    return validation(objective, parameters, run, [&](std::int64_t) { run.poll(); });
+  };
+  PretrainOptions given = options;
+  return train(start,
+               {.name = "pretrain",
+                .options = options,
+                .split = split,
+                .slots = objective.slots(),
+                .moves = [](const Slot& slot) { return !slot.name.starts_with("head."); },
+                .loss = loss,
+                .validate = validate,
+                .baseline = validation.baseline,
+                .identity = hash(message(identity_of(start, cells, fields(given), run.seed()), " ",
+                                         numbers.fingerprint()))},
+               run, checkpoint);
 }
 
 HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const PretrainOptions& options,

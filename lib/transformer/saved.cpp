@@ -2,6 +2,7 @@ module;
 #include "internal/message.hpp"
 #include "internal/sizes.hpp"
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,8 @@ module;
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <variant>
@@ -27,6 +30,11 @@ using nlohmann::json;
 constexpr std::string_view format_key = "cape.format", format = "backbone 1";
 constexpr std::string_view version_key = "cape.version", features_key = "features",
                            option_keys = "model.", positions_name = "positions";
+constexpr std::string_view head_kind = "head.kind", head_names = "head.names",
+                           head_pooling = "head.pooling", head_layers = "head.hidden_layers",
+                           head_mean = "head.mean", head_sd = "head.sd";
+constexpr std::string_view kinds[] = {"none", "classes", "numbers"},
+                           poolings[] = {"cls", "mean", "max", "cls_mean"};
 
 constexpr std::string_view no_model = "these tensors are no model";
 
@@ -54,22 +62,70 @@ BackboneOptions options_of(const Tensors& tensors) {
   return options;
 }
 
-std::vector<std::string> features_of(const Tensors& tensors) {
-  const std::string& text = text_of(tensors, features_key);
-  // Not more than an array of texts is ever built of what is read.
-  const auto take = [](int depth, json::parse_event_t event, json& value) {
+// An array of texts, or of numbers.
+template <class T>
+std::vector<T> array_of(const Tensors& tensors, std::string_view key) {
+  constexpr bool texts = std::is_same_v<T, std::string>;
+  const std::string& text = text_of(tensors, key);
+  const auto fail = [&] {
+    damaged("\"", key, "\" is no JSON array of ", texts ? "texts" : "numbers");
+  };
+  // Not more than an array is ever built of what is read.
+  const auto take = [&](int depth, json::parse_event_t event, json& value) {
     const bool fits = event == json::parse_event_t::array_start ? depth == 0
                       : event == json::parse_event_t::array_end ? true
-                      : event == json::parse_event_t::value     ? depth == 1 && value.is_string()
-                                                                : false;
-    if (!fits) damaged("\"", features_key, "\" is no JSON array of texts");
+                      : event == json::parse_event_t::value
+                          ? depth == 1 && (texts ? value.is_string() : value.is_number())
+                          : false;
+    if (!fits) fail();
     return true;
   };
   try {
-    return json::parse(text, take).get<std::vector<std::string>>();
+    return json::parse(text, take).template get<std::vector<T>>();
   } catch (const json::exception&) {
-    damaged("\"", features_key, "\" is no JSON array of texts");
+    fail();
   }
+  return {};
+}
+
+// The number of a text among some.
+std::int32_t choice_of(const Tensors& tensors, std::string_view key,
+                       std::span<const std::string_view> names) {
+  const auto found = std::ranges::find(names, text_of(tensors, key));
+  if (found == names.end()) damaged("\"", key, "\" is \"", text_of(tensors, key), "\"");
+  return static_cast<std::int32_t>(found - names.begin());
+}
+
+Head head_of(const Tensors& tensors) {
+  Head head;
+  if (tensors.find_metadata(head_kind) == nullptr) return head;
+  head.kind = static_cast<HeadKind>(choice_of(tensors, head_kind, kinds));
+  if (head.kind == HeadKind::none) damaged("\"", head_kind, "\" is \"none\"");
+  head.names = array_of<std::string>(tensors, head_names);
+  head.pooling = static_cast<Pooling>(choice_of(tensors, head_pooling, poolings));
+  const std::string& layers = text_of(tensors, head_layers);
+  const auto end =
+      std::from_chars(layers.data(), layers.data() + layers.size(), head.hidden_layers);
+  if (end.ec != std::errc() || end.ptr != layers.data() + layers.size())
+    damaged("\"", head_layers, "\" is \"", layers, "\"");
+  if (head.kind == HeadKind::classes) return head;
+  head.mean = array_of<double>(tensors, head_mean);
+  head.sd = array_of<double>(tensors, head_sd);
+  return head;
+}
+
+void put_head(const Head& head, Tensors& tensors) {
+  if (head.kind == HeadKind::none) return;
+  const auto put = [&](std::string_view key, std::string text) {
+    tensors.metadata.emplace_back(key, std::move(text));
+  };
+  put(head_kind, std::string(kinds[static_cast<std::size_t>(head.kind)]));
+  put(head_names, json(head.names).dump());
+  put(head_pooling, std::string(poolings[static_cast<std::size_t>(head.pooling)]));
+  put(head_layers, std::to_string(head.hidden_layers));
+  if (head.kind == HeadKind::classes) return;
+  put(head_mean, json(head.mean).dump());
+  put(head_sd, json(head.sd).dump());
 }
 
 } // namespace
@@ -84,7 +140,7 @@ bool is_utf8(const std::string& text) {
 }
 
 Tensors to_tensors(const Backbone& backbone, Run& run) {
-  const Slots slots = checked_slots(backbone.features, backbone.positions, backbone.options);
+  const Slots slots = checked_slots(backbone);
   if (std::ssize(backbone.parameters) != slots.size)
     throw Error(Status::dim_mismatch, message("there are ", backbone.parameters.size(),
                                               " parameters; the model has ", slots.size));
@@ -99,6 +155,7 @@ Tensors to_tensors(const Backbone& backbone, Run& run) {
   for (const OptionField& field : fields(options))
     metadata.emplace_back(field.name, option_text(field));
   metadata.emplace_back(features_key, json(backbone.features).dump());
+  put_head(backbone.head, tensors);
   check_memory(4.0 * static_cast<double>(slots.size + backbone.positions.size()),
                "the tensors of a model");
   for (const Slot& slot : slots.all) {
@@ -119,7 +176,8 @@ Tensors to_tensors(const Backbone& backbone, Run& run) {
 Backbone from_tensors(const Tensors& tensors, Run& run) try {
   if (const std::string& found = text_of(tensors, format_key); found != format)
     damaged("its \"", format_key, "\" is \"", found, "\"; this version reads \"", format, "\"");
-  Backbone backbone{options_of(tensors), features_of(tensors), {}, {}};
+  Backbone backbone{
+      options_of(tensors), array_of<std::string>(tensors, features_key), {}, {}, head_of(tensors)};
   TensorSource source(tensors, no_model, run);
   if (has_matrix(backbone.options.positions)) {
     const Tensor& from = source.take(positions_name, {std::ssize(backbone.features), any_side});
@@ -129,7 +187,7 @@ Backbone from_tensors(const Tensors& tensors, Run& run) try {
         m(i, j) = static_cast<double>(from.values[at(i * m.cols() + j)]);
     backbone.positions = std::move(m);
   }
-  const Slots slots = checked_slots(backbone.features, backbone.positions, backbone.options);
+  const Slots slots = checked_slots(backbone);
   std::vector<const Tensor*> parts;
   for (const Slot& slot : slots.all)
     parts.push_back(&source.take(slot.name, {slot.rows, slot.columns}));

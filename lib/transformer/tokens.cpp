@@ -137,11 +137,12 @@ Sample draw_sample(std::span<const double> values, std::int64_t features,
         numbers_of(values.subspan(at(c * features), at(features)), options);
     const std::vector<std::int32_t>& f = drawn[at(c)];
     const auto share = static_cast<std::int64_t>(shape.hidden * static_cast<double>(f.size()));
+    const std::int64_t least = shape.hidden > 0 ? std::max<std::int64_t>(share, 1) : 0;
     begin_cell(t);
     sample.target.push_back(0);
     for (std::int64_t i = 0; i < std::ssize(f); ++i) {
       const float number = numbers[at(f[at(i)])];
-      const bool hidden = i < std::max<std::int64_t>(share, 1);
+      const bool hidden = i < least;
       t.feature.push_back(f[at(i)]);
       t.value.push_back(hidden ? 0 : number); // what is hidden is not there
       t.hidden.push_back(hidden);
@@ -149,6 +150,7 @@ Sample draw_sample(std::span<const double> values, std::int64_t features,
     }
   }
   t.start.push_back(t.size());
+  sample.cell = order;
   return sample;
 }
 

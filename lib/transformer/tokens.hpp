@@ -7,17 +7,18 @@ namespace cape {
 struct Sample {
   Tokens tokens;
   std::vector<float> target;
+  std::vector<std::int64_t> cell; ///< the number of each, as it was given
 };
 
 /// How many tokens of a cell are taken, at most, and which share of them is hidden.
 struct SampleShape {
   std::int64_t length = 0;
   bool zeros = true;
-  double hidden = 0;
+  double hidden = 0; ///< 0: none, else at least one of every cell
 };
 
 /// Tokens of these cells, values x features by row: each cell's drawn by its own random numbers,
-/// cells ordered by length. Every cell with a value has one hidden token at least.
+/// cells ordered by length.
 Sample draw_sample(std::span<const double> values, std::int64_t features,
                    const BackboneOptions& options, const SampleShape& shape,
                    const std::function<Rng(std::int64_t cell)>& rng);

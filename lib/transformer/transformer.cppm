@@ -51,11 +51,23 @@ struct Slot {
   std::int64_t first = 0, rows = 0, columns = 0;
   std::int64_t size() const { return rows * columns; }
 };
-/// All parameters of a model of that many features whose positions have that many columns, in their
-/// order. Error(invalid_argument) for options that do not fit together, Error(dim_mismatch) for
-/// angles that do not fit the heads, with the numbers.
+/// All parameters of a model without a head, of that many features whose positions have that many
+/// columns, in their order. Error(invalid_argument) for options that do not fit together,
+/// Error(dim_mismatch) for angles that do not fit the heads, with the numbers.
 std::vector<Slot> layout(const BackboneOptions& options, std::int64_t features,
                          std::int64_t position_columns);
+
+/// What a model tells of a cell: of which class it is, or numbers.
+enum class HeadKind : std::int32_t { none, classes, numbers };
+
+/// Layers on a cell's vector that tell something of it, see finetune().
+struct Head {
+  HeadKind kind = HeadKind::none;
+  std::vector<std::string> names; ///< of the classes, two at least, or of the numbers
+  Pooling pooling = Pooling::cls_mean;
+  std::int64_t hidden_layers = 1;
+  std::vector<double> mean, sd; ///< of the numbers: what the head tells is (number - mean) / sd
+};
 
 /// A model. Plain data: parameters are one vector, and layout() says where each tensor stands.
 struct Backbone {
@@ -66,7 +78,10 @@ struct Backbone {
   /// features counts.
   Matrix positions;
   std::vector<float> parameters;
+  Head head;
 };
+/// All parameters of that model. Errors as make_backbone().
+std::vector<Slot> layout(const Backbone& backbone);
 
 /// A model before training: linear layers uniform in +- 1/sqrt(inputs), norms 1 and 0, tables of
 /// vectors uniform in +-.1. Errors as layout(), and invalid_argument for features of the same name,
@@ -130,17 +145,17 @@ double pretrain_loss(const Backbone& backbone, std::span<const T> parameters, co
                      std::span<T> gradient, Run& run);
 
 /// One epoch of training. validation and relative are NaN without validation cells.
-struct PretrainEpoch {
+struct TrainingEpoch {
   std::int64_t epoch = 0;
   double loss = 0;       ///< mean over the steps
-  double validation = 0; ///< of hidden values of the validation cells, always the same ones
-  /// The same over the loss of the features' means among the training cells (square loss) or of
-  /// their shares of bins: 1 is no better than those.
+  double validation = 0; ///< of the validation cells, always of the same tokens
+  /// The same over the loss of guessing by the training cells alone, by means (square loss) or
+  /// shares of bins or classes: 1 is no better than that.
   double relative = 0;
 };
-struct Pretrained {
+struct Trained {
   Backbone backbone; ///< of the best epoch
-  std::vector<PretrainEpoch> history;
+  std::vector<TrainingEpoch> history;
   std::int64_t best_epoch = 0;
 };
 
@@ -149,8 +164,38 @@ struct Pretrained {
 /// up to date after every epoch. Errors: invalid_argument for options or cells that cannot be
 /// trained on (fewer than two, another number of features than the model, no value to hide);
 /// not_converged if the loss is not finite.
-Pretrained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
-                    Run& run, Checkpoint* checkpoint = nullptr);
+Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
+                 Run& run, Checkpoint* checkpoint = nullptr);
+
+/// What is known of cells: of each a class, or some numbers.
+struct Targets {
+  HeadKind kind = HeadKind::classes;
+  std::vector<std::string> names; ///< of the classes or numbers
+  /// Of each cell the number of its class, from 0; or cells x names, row-major. NaN: not known.
+  std::vector<double> values;
+};
+
+/// Train a model to tell of cells what is known of these: classes by cross-entropy, numbers by
+/// their squared error after scaling. A head of the start that tells the same is trained on, with
+/// its pooling and layers; else there is a new one. With options.blocks what comes before the last
+/// blocks stays as it is. Reports progress as "finetune". Errors: as pretrain(); invalid_argument
+/// for targets without names, a class without a cell, or a number that is the same in all training
+/// cells; dim_mismatch for values of another length.
+Trained finetune(const Backbone& start, const Cells& cells, const Targets& targets,
+                 const FinetuneOptions& options, Run& run, Checkpoint* checkpoint = nullptr);
+
+/// The loss of a training step of finetune(): target is of every cell of the tokens, as in
+/// Targets::values. class_weight: how much each class counts; empty: all alike. `gradient`, unless
+/// it is empty, is 0 for what comes before first_block.
+template <class T>
+double finetune_loss(const Backbone& backbone, std::span<const T> parameters, const Tokens& tokens,
+                     std::span<const double> target, std::span<const double> class_weight,
+                     std::int64_t first_block, std::int64_t step, std::span<T> gradient, Run& run);
+
+/// What the model's head tells of cells: cells x names, probabilities of classes or numbers. All
+/// values of a cell are looked at. Error(unsupported) for a model without a head; others, and
+/// progress, as embed_cells().
+Matrix tell(const Backbone& backbone, const Cells& cells, bool zeros, Run& run);
 
 /// How well a model predicts hidden values of cells, which it should not have been trained on: a
 /// share options.hidden of at most options.length values of each cell is hidden, by the seed.
@@ -164,13 +209,11 @@ HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const Pretr
 
 /// Bytes that pretrain() needs at most beside the table, and a call of encode() for one cell of all
 /// features.
-double pretrain_memory(const Backbone& backbone, const PretrainOptions& options);
+double pretrain_memory(const Backbone& backbone, const TrainingOptions& options);
 double encode_memory(const Backbone& backbone);
 
-/// How cells and features become vectors.
-enum class Pooling : std::int32_t { cls, mean, max };
-/// A vector of every cell: the row of <cls>, or mean or maximum over the other tokens; cells x
-/// width. Cells without a value get the row of <cls> alone, or 0. Reports progress as "encode".
+/// A vector of every cell: cells x width, twice that for cls_mean. Means and maxima of a cell
+/// without a value are 0. Reports progress as "encode".
 Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling, bool zeros,
                    Run& run);
 /// A vector of every feature: the mean over the cells, in which it has a value, of its row;

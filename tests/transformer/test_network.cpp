@@ -213,6 +213,85 @@ BOOST_AUTO_TEST_CASE(gradients_are_those_of_the_loss) {
     }
 }
 
+// A model with a head, away from its start.
+Backbone with_head(BackboneOptions o, cape::Head head) {
+  Backbone b = model(o);
+  b.head = std::move(head);
+  cape::Rng rng(8, {5});
+  for (const cape::Slot& slot : cape::layout(b))
+    if (slot.name.starts_with("head."))
+      for (std::int64_t i = 0; i < slot.size(); ++i)
+        b.parameters.push_back(static_cast<float>(0.5 * rng.normal()));
+  return b;
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_heads_are_those_of_the_loss) {
+  using cape::HeadKind, cape::Pooling;
+  const double unknown = std::nan("");
+  struct Case {
+    cape::Head head;
+    std::vector<double> target, class_weight;
+    std::int64_t first_block;
+    NormOrder order;
+    double dropout;
+  };
+  const std::vector<std::string> three = {"a", "b", "c"}, two = {"age", "weight"};
+  const cape::Head numbers{HeadKind::numbers, two, Pooling::mean, 0, {40, 70}, {12, 9}};
+  for (const Case& k :
+       {Case{{HeadKind::classes, three, Pooling::cls_mean, 1, {}, {}},
+             {2, unknown, 0},
+             {1, 5, .3},
+             0,
+             NormOrder::pre,
+             0},
+        Case{{HeadKind::classes, three, Pooling::max, 2, {}, {}},
+             {1, 1, 0},
+             {},
+             1,
+             NormOrder::post,
+             0},
+        Case{{HeadKind::classes, three, Pooling::cls, 1, {}, {}},
+             {1, 1, 0},
+             {},
+             2,
+             NormOrder::pre,
+             .3},
+        Case{numbers, {30, 60, unknown, 80, 55, unknown}, {}, 0, NormOrder::stream, .2}}) {
+    BackboneOptions o = tiny();
+    o.norm_order = k.order;
+    o.dropout = k.dropout;
+    const Backbone b = with_head(o, k.head);
+    const Tokens t = tokens(o);
+    Run run(1, 2);
+    std::vector<double> p = as_double(b.parameters), gradient(p.size());
+    const auto loss = [&](std::span<double> slopes) {
+      return cape::finetune_loss<double>(b, p, t, k.target, k.class_weight, k.first_block,
+                                         k.dropout > 0 ? 3 : -1, slopes, run);
+    };
+    loss(gradient);
+    for (const cape::Slot& slot : cape::layout(b)) {
+      const bool of_late_block =
+          slot.name.starts_with("blocks.") && slot.name[7] - '0' >= k.first_block;
+      const bool moves = slot.name.starts_with("head.") || k.first_block == 0 || of_late_block ||
+                         (slot.name.starts_with("norm.") && k.first_block < o.blocks);
+      double worst = 0;
+      for (std::int64_t i = slot.first; i < slot.first + slot.size(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        constexpr double h = 1e-6;
+        const double before = p[at];
+        p[at] = before + h;
+        const double above = loss({});
+        p[at] = before - h;
+        const double below = loss({});
+        p[at] = before;
+        const double slope = moves ? (above - below) / (2 * h) : 0;
+        worst = std::max(worst, std::fabs(slope - gradient[at]) / (1 + std::fabs(slope)));
+      }
+      BOOST_TEST_CONTEXT(slot.name << ", first block " << k.first_block) BOOST_TEST(worst < 1e-7);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_cell_does_not_depend_on_the_others_or_on_the_order_of_its_tokens) {
   for (const auto& [name, o] : variants()) BOOST_TEST_CONTEXT(name) {
       if (o.attention == cape::AttentionKind::performer) continue; // there it does

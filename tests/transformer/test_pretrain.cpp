@@ -73,7 +73,7 @@ Backbone start(const BackboneOptions& o, const Matrix& positions = {}) {
   return cape::make_backbone(names(), positions, o, run);
 }
 
-bool same(const cape::Pretrained& a, const cape::Pretrained& b) {
+bool same(const cape::Trained& a, const cape::Trained& b) {
   bool equal = a.backbone.parameters == b.backbone.parameters && a.best_epoch == b.best_epoch &&
                a.history.size() == b.history.size();
   for (std::size_t e = 0; equal && e < a.history.size(); ++e)
