@@ -27,7 +27,7 @@ std::string order_warning(std::int64_t against, std::int64_t edges, std::int64_t
 } // namespace
 
 Embedding at_origin(std::int64_t nodes, std::int64_t dims) {
-  Embedding out;
+  auto out = Embedding(); // GCC 14 fails at a declaration without a value
   out.hyperboloid = Matrix(nodes, dims + 1);
   std::fill_n(out.hyperboloid.column(0), nodes, 1.0);
   out.poincare = Matrix(nodes, dims);

@@ -93,7 +93,7 @@ void scale(Head& head, const Known& known, std::span<const std::int64_t> cells) 
     const auto n = static_cast<double>(values.size());
     for (const double v : values) mean += v / largest / n;
     for (const double v : values) square += (v / largest - mean) * (v / largest - mean) / n;
-    if (largest == 0 || !(square > 0))
+    if (largest == 0 || !(square > 1e-24)) // what is below is rounding
       wrong("number \"", head.names[at(j)], "\" is the same in all cells to train on, or known of ",
             "none");
     head.mean.push_back(mean * largest);

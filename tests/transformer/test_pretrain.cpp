@@ -143,6 +143,124 @@ BOOST_AUTO_TEST_CASE(same_bits_for_any_threads_and_after_any_interruption) {
   }
 }
 
+// Cells whose first factor is above 0, and the sum of its features, of which every fifth is
+// unknown.
+cape::Targets targets_of(const Matrix& x, cape::HeadKind kind) {
+  cape::Targets t{kind, {"low", "high"}, {}};
+  if (kind == cape::HeadKind::numbers) t.names = {"sum"};
+  for (std::int64_t i = 0; i < x.rows(); ++i) {
+    const double sum = x(i, 0) + x(i, 1) + x(i, 2) + x(i, 3);
+    t.values.push_back(i % 5 == 0                        ? std::nan("")
+                       : kind == cape::HeadKind::numbers ? 100 + 10 * sum
+                                                         : static_cast<double>(sum > 0));
+  }
+  return t;
+}
+
+BOOST_AUTO_TEST_CASE(what_is_known_of_cells_is_learned) {
+  const Matrix x = factors(300), unseen = factors(400);
+  const Cells cells = cape::cells_of(x.view());
+  cape::FinetuneOptions o;
+  o.epochs = 15;
+  for (const std::int64_t blocks : {-1, 1, 0}) {
+    o.blocks = blocks;
+    const Backbone b = start(small());
+    Run one(5, 1), two(5, 2);
+    const auto classes = targets_of(x, cape::HeadKind::classes);
+    const auto fit = cape::finetune(b, cells, classes, o, one);
+    BOOST_TEST(same(fit, cape::finetune(b, cells, classes, o, two)));
+    // What comes before the last blocks is as it was.
+    for (const cape::Slot& slot : cape::layout(b.options, features, 0)) {
+      const auto first = b.parameters.begin() + slot.first;
+      const bool kept =
+          std::equal(first, first + slot.size(), fit.backbone.parameters.begin() + slot.first);
+      if (slot.name == "embedding" || slot.name == "blocks.0.attention.in.weight")
+        BOOST_TEST(kept == (blocks >= 0));
+      if (slot.name == "blocks.1.attention.in.weight") BOOST_TEST(kept == (blocks == 0));
+    }
+    const Matrix told = cape::tell(fit.backbone, cape::cells_of(unseen.view()), true, one);
+    const auto truth = targets_of(unseen, cape::HeadKind::classes);
+    double right = 0, known = 0;
+    for (std::int64_t i = 300; i < 400; ++i) { // factors() gives the first 300 again
+      const double label = truth.values[static_cast<std::size_t>(i)];
+      BOOST_TEST(std::fabs(told(i, 0) + told(i, 1) - 1) < 1e-12);
+      if (std::isnan(label)) continue;
+      right += (told(i, 1) > 0.5) == (label == 1);
+      ++known;
+    }
+    BOOST_TEST_MESSAGE("blocks " << blocks << ": " << right / known);
+    BOOST_TEST(right / known > (blocks == 0 ? 0.6 : 0.8)); // half by chance
+  }
+  o.blocks = -1;
+  Run run(5, 2);
+  const auto fit =
+      cape::finetune(start(small()), cells, targets_of(x, cape::HeadKind::numbers), o, run);
+  const auto& best = fit.history[static_cast<std::size_t>(fit.best_epoch - 1)];
+  BOOST_TEST(best.relative < 0.2);
+  const Matrix told = cape::tell(fit.backbone, cape::cells_of(unseen.view()), true, run);
+  double error = 0;
+  for (std::int64_t i = 300; i < 400; ++i) {
+    const double sum = unseen(i, 0) + unseen(i, 1) + unseen(i, 2) + unseen(i, 3);
+    error += std::pow(told(i, 0) - 100 - 10 * sum, 2) / 100;
+  }
+  BOOST_TEST(error < 0.3 * 100 * (16 + 4 * noise * noise)); // the variance of 10 times the sum
+  // To tensors and back, to the bit.
+  const Backbone again = cape::from_tensors(cape::to_tensors(fit.backbone, run), run);
+  BOOST_TEST((again.parameters == fit.backbone.parameters &&
+              again.head.mean == fit.backbone.head.mean && again.head.sd == fit.backbone.head.sd &&
+              again.head.names == fit.backbone.head.names));
+}
+
+BOOST_AUTO_TEST_CASE(fine_tuning_goes_on_where_it_was_cut) {
+  const Matrix x = factors(60);
+  const Cells cells = cape::cells_of(x.view());
+  const auto targets = targets_of(x, cape::HeadKind::numbers);
+  cape::FinetuneOptions o;
+  o.epochs = 3;
+  const Backbone b = start(small());
+  Run one(5, 1);
+  const auto expected = cape::finetune(b, cells, targets, o, one);
+  Checkpoint checkpoint;
+  std::int64_t calls = 0;
+  Run cut(5, 1, [&](const cape::Progress&) { return ++calls < 300; }, std::chrono::milliseconds(0));
+  BOOST_TEST(test::fails_with(Status::cancelled, "",
+                              [&] { cape::finetune(b, cells, targets, o, cut, &checkpoint); }));
+  BOOST_TEST(same(expected, cape::finetune(b, cells, targets, o, one, &checkpoint)));
+}
+
+BOOST_AUTO_TEST_CASE(targets_that_cannot_be_learned_are_refused) {
+  const Matrix x = factors(20);
+  const Cells cells = cape::cells_of(x.view());
+  const Backbone b = start(small());
+  Run run;
+  const auto refused = [&](Status status, const std::string& part, auto change) {
+    auto targets = targets_of(x, cape::HeadKind::classes);
+    cape::FinetuneOptions o;
+    change(targets, o);
+    return test::fails_with(status, part, [&] { cape::finetune(b, cells, targets, o, run); });
+  };
+  BOOST_TEST(refused(Status::dim_mismatch, "targets have 19 values",
+                     [](auto& t, auto&) { t.values.pop_back(); }));
+  BOOST_TEST(refused(Status::invalid_argument, "target 3 (counted from 0) is 2",
+                     [](auto& t, auto&) { t.values[3] = 2; }));
+  BOOST_TEST(refused(Status::invalid_argument, "class \"none\" has no cell",
+                     [](auto& t, auto&) { t.names.push_back("none"); }));
+  BOOST_TEST(refused(Status::invalid_argument, "two classes are called \"low\"",
+                     [](auto& t, auto&) { t.names[1] = "low"; }));
+  BOOST_TEST(refused(Status::invalid_argument, "finetune.blocks is 3",
+                     [](auto&, auto& o) { o.blocks = 3; }));
+  BOOST_TEST(refused(Status::invalid_argument, "there are 1 cells", [](auto& t, auto&) {
+    std::fill(t.values.begin() + 2, t.values.end(), std::nan(""));
+  }));
+  BOOST_TEST(refused(Status::invalid_argument, "is the same in all cells", [](auto& t, auto&) {
+    t.kind = cape::HeadKind::numbers;
+    t.names = {"constant"};
+    std::ranges::fill(t.values, 7.0);
+  }));
+  BOOST_TEST(test::fails_with(Status::unsupported, "fine-tuned",
+                              [&] { cape::tell(b, cells, true, run); }));
+}
+
 BOOST_AUTO_TEST_CASE(training_stops_when_it_is_told) {
   const Matrix x = factors(60);
   const auto seen = test::occasions(

@@ -916,7 +916,8 @@ CAPE_API cape_status cape_options_set_preset(cape_options* options, const char* 
 /* A model before training, of n_features features (UTF-8 names that differ). positions: n_features
  * x columns, as model.positions asks for: angles in radians for rotary and rotary_trained (a
  * multiple of model.heads, at most half of model.width), vectors for fixed (model.width) and
- * projected; NULL for none and trained. CAPE_DIM_MISMATCH for angles that do not fit the heads. */
+ * projected, points of the Poincare ball for distance and distance_trained; NULL for none, trained,
+ * relative and relative_trained. CAPE_DIM_MISMATCH for angles that do not fit the heads. */
 CAPE_API cape_status cape_model_new(cape_model** out, const char* const* features,
                                     int64_t n_features, const cape_matrix_view* positions,
                                     const cape_options* options);

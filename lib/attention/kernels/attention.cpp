@@ -98,10 +98,8 @@ HWY_NOINLINE void raise_tops(const QueryTile<T>& tile, std::int64_t s, T* weight
   for (std::int64_t r = 0; r < rows; ++r) {
     T* scores = weights + (p * rows + r) * panel<T>;
     const std::int64_t i = s * rows + r;
-    Vec<T> most = hn::Load(d, scores);
-    for (std::int64_t j = lanes<T>; j < panel<T>; j += lanes<T>)
-      most = hn::Max(most, hn::Load(d, scores + j));
-    const T rise = hn::GetLane(hn::MaxOfLanes(d, most));
+    // (Highway's emulated MaxOfLanes() of -inf is not -inf.)
+    const T rise = *std::max_element(scores, scores + panel<T>);
     if (!(rise > tile.limit[i])) continue;
     for (std::int64_t j = 0; j < panel<T>; j += lanes<T>)
       hn::Store(hn::Sub(hn::Load(d, scores + j), hn::Set(d, rise)), d, scores + j);
