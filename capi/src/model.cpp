@@ -50,7 +50,8 @@ cape::Pooling pooling_of(const char* name) {
   const auto at = std::ranges::find(names, given);
   if (at == names.end())
     throw cape::Error(cape::Status::invalid_argument,
-                      cape::message("pooling is \"", given, "\"; it must be cls, mean, max or cls_mean"));
+                      cape::message("pooling is \"", given,
+                                    "\"; it must be cls, mean, max or cls_mean"));
   return static_cast<cape::Pooling>(at - names.begin());
 }
 

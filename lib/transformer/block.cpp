@@ -171,43 +171,42 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
                              slope(slots_.out_weight), slope(slots_.out_bias), run);
   std::vector<T> d_q(s.q.size()), d_k(s.k.size()), d_v(s.v.size());
   const std::span<const T> directions = part(p, slots_.directions);
+  // Where the gradients of attention go, from that element on.
+  const auto gradient_at = [&](std::int64_t first) {
+    AttentionGradient<T> to;
+    to.q = d_q.data() + first;
+    to.k = d_k.data() + first;
+    to.v = d_v.data() + first;
+    return to;
+  };
   for (const auto& group : sequence.groups) {
     const std::int64_t first = group.first * inner_width(options_),
                        features = options_.random_features;
-    const AttentionGradient<T> to{.q = d_q.data() + first,
-                                  .k = d_k.data() + first,
-                                  .v = d_v.data() + first,
-                                  .q_angles = nullptr,
-                                  .k_angles = nullptr};
     switch (options_.attention) {
     case AttentionKind::exact:
       for_calls(
           sequence, group, s,
           [&](const AttentionInput<T>& in, std::int64_t token) {
             const std::int64_t row = token * inner_width(options_);
-            AttentionGradient<T> of_call{.q = d_q.data() + row,
-                                         .k = d_k.data() + row,
-                                         .v = d_v.data() + row,
-                                         .q_angles = nullptr,
-                                         .k_angles = nullptr};
+            AttentionGradient<T> to = gradient_at(row);
             PairBias<T>* bias = bias_of(sequence);
-            if (bias != nullptr) of_call.bias = bias->gradient_of(in);
+            if (bias != nullptr) to.bias = bias->gradient_of(in);
             attention_backward<T>(in, s.attended.data() + row,
                                   s.log_sum_exp.data() + token * options_.heads,
-                                  d_attended.data() + row, of_call, run);
+                                  d_attended.data() + row, to, run);
             if (bias != nullptr)
-              bias->backward(number_, sequence.feature.subspan(at(token), at(in.q_length)),
-                             of_call.q, gradient, run);
+              bias->backward(number_, sequence.feature.subspan(at(token), at(in.q_length)), to.q,
+                             gradient, run);
           },
           run);
       break;
     case AttentionKind::linear:
       linear_attention_backward<T>(input(group, s), features, directions.data(),
-                                   d_attended.data() + first, to, run);
+                                   d_attended.data() + first, gradient_at(first), run);
       break;
     case AttentionKind::performer:
       performer_attention_backward<T>(input(group, s), features, directions.data(),
-                                      d_attended.data() + first, to, run);
+                                      d_attended.data() + first, gradient_at(first), run);
     }
   }
   if (bias_of(sequence) != nullptr) bias_of(sequence)->finish(number_, p, gradient, run);

@@ -27,10 +27,7 @@ namespace {
 template <class F>
 void for_batches(const Backbone& backbone, const Cells& cells, bool zeros, bool keep, Run& run,
                  F body) {
-  if (cells.features != std::ssize(backbone.features))
-    throw Error(Status::dim_mismatch,
-                message("the cells have ", cells.features, " features; the model has ",
-                        backbone.features.size()));
+  check_features(cells, backbone);
   check_memory(encode_memory(backbone), message("a cell of ", cells.features, " features"));
   Network<float> network(backbone);
   check_parameters(backbone.parameters.size(), network.slots());

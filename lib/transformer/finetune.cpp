@@ -209,9 +209,7 @@ void check(const Backbone& start, const Cells& cells, const FinetuneOptions& opt
   FinetuneOptions o = options;
   check_options(fields(o));
   check_parameters(start.parameters.size(), checked_slots(start));
-  if (cells.features != std::ssize(start.features))
-    throw Error(Status::dim_mismatch, message("the cells have ", cells.features,
-                                              " features; the model has ", start.features.size()));
+  check_features(cells, start);
   if (options.blocks > start.options.blocks)
     wrong("finetune.blocks is ", options.blocks, "; the model has ", start.options.blocks);
 }
@@ -234,7 +232,7 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
   check(start, cells, options);
   const Known known(targets, cells.cells);
   const std::vector<std::int64_t> numbers = known.cells();
-  check_enough(std::ssize(numbers), options.validation);
+  check_trainable(start, std::ssize(numbers), options);
   const Split split = split_cells(numbers, options.validation, "finetune.split", run.seed());
   std::vector<double> class_weight(known.is_class() ? targets.names.size() : 0, 1.0);
   if (known.is_class()) {

@@ -117,24 +117,16 @@ void check(const Backbone& start, const Slots& slots, const Cells& cells,
   PretrainOptions o = options;
   check_options(fields(o));
   check_parameters(start.parameters.size(), slots);
-  const auto wrong = [](Status status, const auto&... text) {
-    throw Error(status, message(text...));
-  };
-  if (cells.features != std::ssize(start.features))
-    wrong(Status::dim_mismatch, "the cells have ", cells.features, " features; the model has ",
-          start.features.size());
+  check_features(cells, start);
 }
 
 void check_training(const Backbone& start, const Slots& slots, const Cells& cells,
                     const PretrainOptions& options) {
   check(start, slots, cells, options);
-  const auto wrong = [](Status status, const auto&... text) {
-    throw Error(status, message(text...));
-  };
-  check_enough(cells.cells, options.validation);
+  check_trainable(start, cells.cells, options);
   if (start.options.loss == ValueLoss::cross_entropy && options.cell_weight > 0)
-    wrong(Status::invalid_argument, "pretrain.cell_weight is ", options.cell_weight,
-          "; with model.loss cross_entropy it must be 0");
+    throw Error(Status::invalid_argument, message("pretrain.cell_weight is ", options.cell_weight,
+                                                  "; with model.loss cross_entropy it must be 0"));
 }
 
 } // namespace

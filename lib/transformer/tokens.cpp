@@ -89,6 +89,13 @@ std::int64_t cells_at_once(std::int64_t features) {
   return std::max<std::int64_t>(tokens / (features + 1), 1);
 }
 
+void check_features(const Cells& cells, const Backbone& backbone) {
+  if (cells.features != std::ssize(backbone.features))
+    throw Error(Status::dim_mismatch,
+                message("the cells have ", cells.features, " features; the model has ",
+                        backbone.features.size()));
+}
+
 std::vector<std::int64_t> all_cells(const Cells& cells) {
   std::vector<std::int64_t> all(at(cells.cells));
   std::iota(all.begin(), all.end(), std::int64_t{0});

@@ -25,6 +25,8 @@ Sample draw_sample(std::span<const double> values, std::int64_t features,
 
 /// How many values of a batch of cells are read at once, and so how many cells that is.
 std::int64_t cells_at_once(std::int64_t features);
+/// Error(dim_mismatch) unless the cells have as many features as the model.
+void check_features(const Cells& cells, const Backbone& backbone);
 /// The numbers of all cells.
 std::vector<std::int64_t> all_cells(const Cells& cells);
 

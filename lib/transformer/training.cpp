@@ -122,11 +122,14 @@ Split split_cells(std::vector<std::int64_t> cells, double share, std::string_vie
   return split;
 }
 
-void check_enough(std::int64_t cells, double validation) {
-  const double held = validation > 0 ? std::max(validation * static_cast<double>(cells), 1.0) : 0.0;
+void check_trainable(const Backbone& start, std::int64_t cells, const TrainingOptions& options) {
+  const double held =
+      options.validation > 0 ? std::max(options.validation * static_cast<double>(cells), 1.0) : 0.0;
   if (static_cast<double>(cells) - held < 2)
     throw Error(Status::invalid_argument,
                 message("there are ", cells, " cells; two at least must be left to train on"));
+  check_memory(pretrain_memory(start, options),
+               message("training a model of ", start.parameters.size(), " parameters"));
 }
 
 std::string identity_of(const Backbone& start, const Cells& cells, const OptionFields& training,
@@ -153,8 +156,6 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
   const std::vector<std::int64_t>& cells = training.split.training;
   const bool validated = !training.split.validation.empty();
   Trained fit{start, {}, 0};
-  check_memory(pretrain_memory(start, options),
-               message("training a model of ", start.parameters.size(), " parameters"));
   const std::int64_t batch = std::min(options.batch_cells, std::ssize(cells));
   const std::int64_t steps_per_epoch = ceil_div(std::ssize(cells), batch);
   const std::int64_t steps = options.epochs * steps_per_epoch;

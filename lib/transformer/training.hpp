@@ -12,8 +12,9 @@ struct Split {
 Split split_cells(std::vector<std::int64_t> cells, double share, std::string_view purpose,
                   std::uint64_t seed);
 
-/// Error(invalid_argument) unless two cells are left when the share is taken away.
-void check_enough(std::int64_t cells, double validation);
+/// Error(invalid_argument) unless two cells are left beside those of validation, and
+/// Error(out_of_memory) if the training needs more than there is.
+void check_trainable(const Backbone& start, std::int64_t cells, const TrainingOptions& options);
 
 struct Training {
   /// The loss of a step for these cells, and its gradient.

@@ -164,6 +164,19 @@ std::vector<std::pair<std::string, BackboneOptions>> variants() {
 
 } // namespace
 
+// The slope of loss({}) in an element of p, by central differences.
+template <class Loss>
+double slope_of(const Loss& loss, std::vector<double>& p, std::size_t at) {
+  constexpr double h = 1e-6;
+  const double before = p[at];
+  p[at] = before + h;
+  const double above = loss({});
+  p[at] = before - h;
+  const double below = loss({});
+  p[at] = before;
+  return (above - below) / (2 * h);
+}
+
 BOOST_AUTO_TEST_CASE(gradients_are_those_of_the_loss) {
   for (const auto& [name, o] : variants()) BOOST_TEST_CONTEXT(name) {
       const Backbone b = model(o);
@@ -182,14 +195,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_those_of_the_loss) {
         double worst = 0, largest = 0;
         for (std::int64_t i = slot.first; i < slot.first + slot.size(); ++i) {
           const auto at = static_cast<std::size_t>(i);
-          constexpr double h = 1e-6;
-          const double before = p[at];
-          p[at] = before + h;
-          const double above = loss({});
-          p[at] = before - h;
-          const double below = loss({});
-          p[at] = before;
-          const double slope = (above - below) / (2 * h);
+          const double slope = slope_of(loss, p, at);
           worst = std::max(worst, std::fabs(slope - gradient[at]) / (1 + std::fabs(slope)));
           largest = std::max(largest, std::fabs(slope));
         }
@@ -277,14 +283,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_heads_are_those_of_the_loss) {
       double worst = 0;
       for (std::int64_t i = slot.first; i < slot.first + slot.size(); ++i) {
         const auto at = static_cast<std::size_t>(i);
-        constexpr double h = 1e-6;
-        const double before = p[at];
-        p[at] = before + h;
-        const double above = loss({});
-        p[at] = before - h;
-        const double below = loss({});
-        p[at] = before;
-        const double slope = moves ? (above - below) / (2 * h) : 0;
+        const double slope = moves ? slope_of(loss, p, at) : 0;
         worst = std::max(worst, std::fabs(slope - gradient[at]) / (1 + std::fabs(slope)));
       }
       BOOST_TEST_CONTEXT(slot.name << ", first block " << k.first_block) BOOST_TEST(worst < 1e-7);
