@@ -17,8 +17,8 @@
 #' @examples
 #' truth <- cape_simulate_dag(8, seed = 1)
 #' x <- cape_simulate_data(truth, 200, mechanism = "linear", seed = 2)
-#' ablation <- cape_ablate(x, dag = DagParam(sem = "linear"), embed = HyperbolicParam(dims = 8L),
-#'     seed = 3)
+#' ablation <- cape_ablate(x, dag = DagParam(sem = "linear", standardize = TRUE),
+#'     embed = HyperbolicParam(dims = 8L), seed = 3)
 #' ablation
 #' dim(ablation$no_csl$positions)
 #' @export
