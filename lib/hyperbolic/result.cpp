@@ -27,12 +27,15 @@ std::string order_warning(std::int64_t against, std::int64_t edges, std::int64_t
 } // namespace
 
 Embedding at_origin(std::int64_t nodes, std::int64_t dims) {
-  auto out = Embedding(); // GCC 14 fails at a declaration without a value
-  out.hyperboloid = Matrix(nodes, dims + 1);
+  const auto n = static_cast<std::size_t>(nodes);
+  Embedding out{.hyperboloid = Matrix(nodes, dims + 1), // GCC 14 fails at one without values
+                .poincare = Matrix(nodes, dims),
+                .generality = std::vector<double>(n, 1.0),
+                .radius = std::vector<double>(n),
+                .pagerank = {},
+                .history = {},
+                .warnings = {}};
   std::fill_n(out.hyperboloid.column(0), nodes, 1.0);
-  out.poincare = Matrix(nodes, dims);
-  out.generality.assign(static_cast<std::size_t>(nodes), 1.0);
-  out.radius.resize(static_cast<std::size_t>(nodes));
   return out;
 }
 
