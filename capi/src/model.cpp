@@ -49,9 +49,9 @@ cape::Pooling pooling_of(const char* name) {
   constexpr std::array<std::string_view, 4> names{"cls", "mean", "max", "cls_mean"};
   const auto at = std::ranges::find(names, given);
   if (at == names.end())
-    throw cape::Error(cape::Status::invalid_argument,
-                      cape::message("pooling is \"", given,
-                                    "\"; it must be cls, mean, max or cls_mean"));
+    throw cape::Error(
+        cape::Status::invalid_argument,
+        cape::message("pooling is \"", given, "\"; it must be cls, mean, max or cls_mean"));
   return static_cast<cape::Pooling>(at - names.begin());
 }
 
@@ -62,6 +62,55 @@ std::vector<std::string> texts(const char* const* given, int64_t n, std::string_
   for (const char* one : values(given, n, name, count))
     out.emplace_back(text(one, cape::message(name, "[", out.size(), "]")));
   return out;
+}
+
+constexpr std::array<const char*, 3> kinds{"none", "classes", "numbers"}; // as HeadKind
+
+// The client's targets.
+cape::Targets targets_of(const cape_targets* targets) {
+  const auto given = read_struct(targets, "targets", cape_targets{});
+  const std::string_view kind = text(given.kind, "targets->kind");
+  const auto at = std::find(kinds.begin() + 1, kinds.end(), kind);
+  if (at == kinds.end())
+    throw cape::Error(
+        cape::Status::invalid_argument,
+        cape::message("targets->kind is \"", kind, "\"; it must be classes or numbers"));
+  cape::Targets out{static_cast<cape::HeadKind>(at - kinds.begin()),
+                    texts(given.names, given.n_names, "targets->names", "targets->n_names"),
+                    {}};
+  const cape::MatrixView values = view_of(given.values, "targets->values");
+  const int64_t columns = *at == std::string_view("classes") ? 1 : given.n_names;
+  if (values.cols != columns)
+    throw cape::Error(
+        cape::Status::dim_mismatch,
+        cape::message("targets->values has ", values.cols, " columns; there must be ", columns));
+  for (int64_t i = 0; i < values.rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) out.values.push_back(values(i, j));
+  return out;
+}
+
+// The i-th of the model's names of that kind.
+void name_of(const char** out, const std::vector<std::string>& names, int64_t i,
+             std::string_view kind) {
+  if (i < 0 || i >= std::ssize(names))
+    throw cape::Error(
+        cape::Status::invalid_argument,
+        cape::message("i is ", i, "; the model has ", names.size(), " ", kind, ", counted from 0"));
+  *out = names[static_cast<std::size_t>(i)].c_str();
+}
+
+// Train a model: body(start, cells, checkpoint or null, options, run).
+template <class Body>
+cape_status train(cape_model** out, const cape_model* start, const cape_cells* cells,
+                  cape_checkpoint* checkpoint, const cape_options* options, Body body) noexcept {
+  return create(out, options, [&](const cape_options& o) {
+    const cape::Backbone& from = object(start, "start").backbone;
+    const cape::Cells table = cells_of(cells);
+    cape::Checkpoint* state =
+        checkpoint == nullptr ? nullptr : &object(checkpoint, "checkpoint").model;
+    cape::Run run = make_run(o);
+    return body(from, table, state, o.values, run);
+  });
 }
 
 // A model of the state of public code, which load() makes of its tensors.
@@ -82,7 +131,7 @@ std::vector<std::byte> file_of(const cape::Backbone& backbone, cape::Run& run) {
   return cape::write_safetensors(cape::to_tensors(backbone, run), run);
 }
 
-// Apply a model to cells: body(model, cells, whether zeros are tokens, run).
+// Apply a model to cells: body(model, cells, options, run).
 template <class Body>
 cape_status apply(const cape_model* model, const cape_cells* cells, const cape_options* options,
                   Body body) noexcept {
@@ -90,7 +139,7 @@ cape_status apply(const cape_model* model, const cape_cells* cells, const cape_o
     const cape::Backbone& backbone = backbone_of(model);
     const cape::Cells table = cells_of(cells);
     cape::Run run = make_run(o);
-    body(backbone, table, o.values.pretrain.zeros, run);
+    body(backbone, table, o.values, run);
   });
 }
 
@@ -118,14 +167,20 @@ cape_status cape_model_new(cape_model** out, const char* const* features, int64_
 
 cape_status cape_model_pretrain(cape_model** out, const cape_model* start, const cape_cells* cells,
                                 cape_checkpoint* checkpoint, const cape_options* options) {
-  return create(out, options, [&](const cape_options& o) {
-    const cape::Backbone& from = object(start, "start").backbone;
-    const cape::Cells table = cells_of(cells);
-    cape::Checkpoint* state =
-        checkpoint == nullptr ? nullptr : &object(checkpoint, "checkpoint").model;
-    cape::Run run = make_run(o);
-    return cape::pretrain(from, table, o.values.pretrain, run, state);
-  });
+  return train(out, start, cells, checkpoint, options,
+               [](const auto& from, const auto& table, auto* state, const auto& values, auto& run) {
+                 return cape::pretrain(from, table, values.pretrain, run, state);
+               });
+}
+
+cape_status cape_model_finetune(cape_model** out, const cape_model* start, const cape_cells* cells,
+                                const cape_targets* targets, cape_checkpoint* checkpoint,
+                                const cape_options* options) {
+  return train(
+      out, start, cells, checkpoint, options,
+      [&](const auto& from, const auto& table, auto* state, const auto& values, auto& run) {
+        return cape::finetune(from, table, targets_of(targets), values.finetune, run, state);
+      });
 }
 
 void cape_model_free(cape_model* model) { release(model); }
@@ -135,24 +190,23 @@ cape_status cape_model_describe(cape_model_info* out, const cape_model* model) {
     check_struct_size(required(out, "out").struct_size, sizeof *out, "out");
     const cape_model& m = object(model, "model");
     const cape::BackboneOptions& o = m.backbone.options;
-    write_struct(out,
-                 cape_model_info{0, std::ssize(m.backbone.features),
-                                 std::ssize(m.backbone.parameters), o.width, o.heads, o.blocks,
-                                 m.backbone.positions.cols(), std::ssize(m.history), m.best_epoch});
+    write_struct(out, cape_model_info{0, std::ssize(m.backbone.features),
+                                      std::ssize(m.backbone.parameters), o.width, o.heads, o.blocks,
+                                      m.backbone.positions.cols(), std::ssize(m.history),
+                                      m.best_epoch, std::ssize(m.backbone.head.names),
+                                      kinds[static_cast<std::size_t>(m.backbone.head.kind)]});
   });
 }
 
 cape_status cape_model_feature(const char** out, const cape_model* model, int64_t i) {
   clear(out);
-  return guard([&] {
-    required(out, "out");
-    const std::vector<std::string>& features = backbone_of(model).features;
-    if (i < 0 || i >= std::ssize(features))
-      throw cape::Error(cape::Status::invalid_argument,
-                        cape::message("i is ", i, "; the model has ", features.size(),
-                                      " features, counted from 0"));
-    *out = features[static_cast<std::size_t>(i)].c_str();
-  });
+  return guard([&] { name_of(&required(out, "out"), backbone_of(model).features, i, "features"); });
+}
+
+cape_status cape_model_target(const char** out, const cape_model* model, int64_t i) {
+  clear(out);
+  return guard(
+      [&] { name_of(&required(out, "out"), backbone_of(model).head.names, i, "targets"); });
 }
 
 cape_status cape_model_get_options(cape_options* options, const cape_model* model) {
@@ -175,33 +229,49 @@ cape_status cape_model_history(double* out, int64_t n_rows, int64_t n_cols,
 cape_status cape_model_embed_cells(double* out, int64_t n_rows, int64_t n_cols,
                                    const cape_model* model, const cape_cells* cells,
                                    const char* pooling, const cape_options* options) {
-  return apply(
-      model, cells, options, [&](const auto& backbone, const auto& table, bool zeros, auto& run) {
-        const cape::Pooling kind = pooling_of(pooling);
-        check_output(out, n_rows, n_cols, table.cells, backbone.options.width);
-        copy_matrix(out, n_rows, n_cols, cape::embed_cells(backbone, table, kind, zeros, run));
-      });
+  return apply(model, cells, options,
+               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
+                 const cape::Pooling kind = pooling_of(pooling);
+                 check_output(out, n_rows, n_cols, table.cells, backbone.options.width);
+                 copy_matrix(out, n_rows, n_cols,
+                             cape::embed_cells(backbone, table, kind, o.pretrain.zeros, run));
+               });
 }
 
 cape_status cape_model_embed_features(double* out, int64_t n_rows, int64_t n_cols,
                                       const cape_model* model, const cape_cells* cells,
                                       const cape_options* options) {
-  return apply(
-      model, cells, options, [&](const auto& backbone, const auto& table, bool zeros, auto& run) {
-        check_output(out, n_rows, n_cols, std::ssize(backbone.features), backbone.options.width);
-        copy_matrix(out, n_rows, n_cols, cape::embed_features(backbone, table, zeros, run));
-      });
+  return apply(model, cells, options,
+               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
+                 check_output(out, n_rows, n_cols, std::ssize(backbone.features),
+                              backbone.options.width);
+                 copy_matrix(out, n_rows, n_cols,
+                             cape::embed_features(backbone, table, o.pretrain.zeros, run));
+               });
+}
+
+cape_status cape_model_tell(double* out, int64_t n_rows, int64_t n_cols, const cape_model* model,
+                            const cape_cells* cells, const cape_options* options) {
+  return apply(model, cells, options,
+               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
+                 const int64_t names = std::ssize(backbone.head.names);
+                 if (names > 0)
+                   check_output(out, n_rows, n_cols, table.cells, names); // else tell() refuses
+                 copy_matrix(out, n_rows, n_cols,
+                             cape::tell(backbone, table, o.finetune.zeros, run));
+               });
 }
 
 cape_status cape_model_attention(double* out, int64_t n_rows, int64_t n_cols,
                                  const cape_model* model, const cape_cells* cells, int64_t block,
                                  const cape_options* options) {
-  return apply(
-      model, cells, options, [&](const auto& backbone, const auto& table, bool zeros, auto& run) {
-        const std::int64_t m = std::ssize(backbone.features);
-        check_output(out, n_rows, n_cols, m + 1, m);
-        copy_matrix(out, n_rows, n_cols, cape::attention_map(backbone, table, block, zeros, run));
-      });
+  return apply(model, cells, options,
+               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
+                 const std::int64_t m = std::ssize(backbone.features);
+                 check_output(out, n_rows, n_cols, m + 1, m);
+                 copy_matrix(out, n_rows, n_cols,
+                             cape::attention_map(backbone, table, block, o.pretrain.zeros, run));
+               });
 }
 
 cape_status cape_model_hidden_loss(double* loss_out, double* relative_out, const cape_model* model,

@@ -106,8 +106,8 @@ void prefetch(const Tensor<const T>& x, std::int64_t b, std::int64_t i, std::int
 }
 
 template <class T>
-constexpr T log2_e = T(1.44269504088896340735992468100189214L);
+inline constexpr T log2_e = T(1.44269504088896340735992468100189214L);
 template <class T>
-constexpr T ln_2 = T(0.693147180559945309417232121458176568L);
+inline constexpr T ln_2 = T(0.693147180559945309417232121458176568L);
 
 } // namespace cape

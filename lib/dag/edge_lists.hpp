@@ -4,7 +4,7 @@
 namespace cape {
 
 /// Stands for the weight of a required edge where edges compete: stronger than all others.
-constexpr double required_weight = std::numeric_limits<double>::max();
+inline constexpr double required_weight = std::numeric_limits<double>::max();
 
 /// What is not zero, column by column.
 std::vector<Edge> edges_of(const SparseMatrix& a);

@@ -11,7 +11,7 @@ namespace cape::sem {
 
 /// Effects that are one task of a step. Fixed, so that the bits do not depend on the number of
 /// threads.
-constexpr std::int64_t block_effects = 32;
+inline constexpr std::int64_t block_effects = 32;
 
 /// The rows that one step of the optimiser sees.
 template <class T>

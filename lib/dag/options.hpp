@@ -9,7 +9,7 @@ double lambda_of(const DagOptions& options, std::int64_t rows, std::int64_t feat
 double h_tolerance_of(const DagOptions& options, std::int64_t features);
 /// The threshold where no tests suggest another: options.threshold, or the automatic one. Weights
 /// of less than a tenth of the latter have no say in the tests.
-constexpr double automatic_threshold = 0.2;
+inline constexpr double automatic_threshold = 0.2;
 double threshold_of(const DagOptions& options);
 /// The t at which the refinement keeps a parent: options.refine_t, or the automatic choice for N
 /// rows.

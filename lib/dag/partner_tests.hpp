@@ -6,7 +6,8 @@
 
 namespace cape {
 
-constexpr double least_tested_weight = 0.1 * automatic_threshold; ///< smaller ones have no say
+/// Smaller ones have no say.
+inline constexpr double least_tested_weight = 0.1 * automatic_threshold;
 
 /// Edges between the source's columns, with the weights that were learned, by features of the
 /// table: all weights positive, what is required the largest, and nothing that has no say.

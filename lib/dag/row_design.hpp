@@ -3,7 +3,7 @@
 
 namespace cape {
 
-constexpr std::int64_t least_rows = 10; ///< to learn an equation from, or to test an edge
+inline constexpr std::int64_t least_rows = 10; ///< to learn an equation from, or to test an edge
 
 /// The rows that count: those with a weight and, where values may be missing, with a value.
 std::vector<std::int64_t> counted_rows(const MatrixView& x, const Design& design, Missing missing);

@@ -4,7 +4,7 @@
 
 namespace cape {
 
-constexpr std::int64_t sampled_effects = 60, sampled_rows = 5000; ///< at most
+inline constexpr std::int64_t sampled_effects = 60, sampled_rows = 5000; ///< at most
 
 /// suggest_threshold() from the table that these weights, by its source's columns, were learned
 /// from.

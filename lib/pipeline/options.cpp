@@ -48,6 +48,7 @@ OptionFields fields(Options& options) {
   append(fields(options.data));
   append(fields(options.model));
   append(fields(options.pretrain));
+  append(fields(options.finetune));
   return all;
 }
 

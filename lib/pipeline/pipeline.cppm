@@ -34,9 +34,11 @@ struct Options {
   DataOptions data;   ///< simulation of data
   BackboneOptions model;
   PretrainOptions pretrain;
+  FinetuneOptions finetune;
 };
 /// The registry: all options, in pipeline order ("run.", "preprocess.", "dag.", "embed.",
-/// "rotary.", "simulate.", "model.", "pretrain."). Bound to `options`, which must outlive it.
+/// "rotary.", "simulate.", "model.", "pretrain.", "finetune."). Bound to `options`, which must
+/// outlive it.
 OptionFields fields(Options& options);
 
 /// The entry of a registry with this key. Error(invalid_argument) naming the key and the keys that

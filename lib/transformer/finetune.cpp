@@ -311,7 +311,7 @@ double finetune_loss(const Backbone& backbone, std::span<const T> parameters, co
   check_tokens(tokens, backbone);
   const Head& head = backbone.head;
   if (head.kind == HeadKind::none)
-    throw Error(Status::unsupported, "the model has no head; see finetune()");
+    throw Error(Status::unsupported, "the model tells nothing of cells; it has to be fine-tuned first");
   const Slots slots = checked_slots(backbone);
   check_parameters(parameters.size(), slots);
   if (!gradient.empty()) check_parameters(gradient.size(), slots);

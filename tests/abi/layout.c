@@ -159,6 +159,14 @@ int main(void) {
   FIELD(cape_model_info, n_position_columns);
   FIELD(cape_model_info, n_epochs);
   FIELD(cape_model_info, best_epoch);
+  FIELD(cape_model_info, n_targets);
+  FIELD(cape_model_info, target_kind);
+  TYPE(cape_targets);
+  FIELD(cape_targets, struct_size);
+  FIELD(cape_targets, kind);
+  FIELD(cape_targets, names);
+  FIELD(cape_targets, n_names);
+  FIELD(cape_targets, values);
   close_type();
   return 0;
 }

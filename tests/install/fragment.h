@@ -13,4 +13,6 @@ void wait_until_wanted(void);
       int64_t n_tf, const int64_t *from, const int64_t *to, int64_t n_forbidden,                   \
       const int64_t *donor, int64_t n_rows, const int64_t *cell, const int64_t *target,            \
       int64_t n_knockouts, float *out, const float *q, const float *k, const float *v,             \
-      float *angles, const void *file, int64_t n_bytes, const char *const *names, int64_t n_names
+      float *angles, const void *file, int64_t n_bytes, const char *const *names, int64_t n_names, \
+      cape_model *model, cape_cells cells, cape_cells others, cape_matrix_view class_of_cells,     \
+      double *probabilities, int64_t n

@@ -28,8 +28,9 @@ BOOST_AUTO_TEST_CASE(every_option_has_a_key_of_its_own_under_its_stage_a_text_an
     BOOST_TEST(!field.source.empty());
     BOOST_TEST(field.doc.find('\n') == field.doc.npos); // it is printed in a table
   }
-  const std::set<std::string_view> expected{"run",    "preprocess", "dag",   "embed",
-                                            "rotary", "simulate",   "model", "pretrain"};
+  const std::set<std::string_view> expected{"run",      "preprocess", "dag",
+                                            "embed",    "rotary",     "simulate",
+                                            "model",    "pretrain",   "finetune"};
   BOOST_TEST((stages == expected));
 }
 

@@ -928,6 +928,24 @@ CAPE_API cape_status cape_model_new(cape_model** out, const char* const* feature
 CAPE_API cape_status cape_model_pretrain(cape_model** out, const cape_model* start,
                                          const cape_cells* cells, cape_checkpoint* checkpoint,
                                          const cape_options* options);
+/* What is known of cells. */
+typedef struct cape_targets {
+  size_t struct_size;
+  const char* kind;         /* "classes" or "numbers" */
+  const char* const* names; /* of the classes, two at least, or of the numbers; UTF-8 */
+  int64_t n_names;
+  const cape_matrix_view* values; /* n_cells x 1, the class of every cell, from 0; or n_cells x
+                                   * n_names. NaN: not known. */
+} cape_targets;
+/* The model of the best epoch of a training to tell of cells what is known of these, from start on:
+ * classes by cross-entropy, numbers by their squared error after scaling. If start tells the same,
+ * its head is trained on, else there is a new one; everything is trained, or with finetune.blocks
+ * the last blocks, or the head alone. "finetune." options and those of the run count. checkpoint as
+ * above. CAPE_INVALID_ARGUMENT for a class without a cell, or a number that is the same in all
+ * cells; CAPE_DIM_MISMATCH for values of another shape; others as cape_model_pretrain(). */
+CAPE_API cape_status cape_model_finetune(cape_model** out, const cape_model* start,
+                                         const cape_cells* cells, const cape_targets* targets,
+                                         cape_checkpoint* checkpoint, const cape_options* options);
 /* Free a model; NULL is fine. */
 CAPE_API void cape_model_free(cape_model* model);
 
@@ -936,13 +954,17 @@ typedef struct cape_model_info {
   int64_t n_features, n_parameters;
   int64_t width, heads, blocks;
   int64_t n_position_columns;
-  int64_t n_epochs;   /* of the training that gave it; 0: none, or it was loaded */
-  int64_t best_epoch; /* from 1: whose parameters these are */
+  int64_t n_epochs;        /* of the training that gave it; 0: none, or it was loaded */
+  int64_t best_epoch;      /* from 1: whose parameters these are */
+  int64_t n_targets;       /* names of what its head tells of cells; 0: it has none */
+  const char* target_kind; /* "classes", "numbers" or "none"; a constant */
 } cape_model_info;
 /* Fill out, whose struct_size is set by the caller. */
 CAPE_API cape_status cape_model_describe(cape_model_info* out, const cape_model* model);
 /* The name of feature i, from 0; it belongs to the model. */
 CAPE_API cape_status cape_model_feature(const char** out, const cape_model* model, int64_t i);
+/* The name of class or number i, from 0, that the model tells; it belongs to the model. */
+CAPE_API cape_status cape_model_target(const char** out, const cape_model* model, int64_t i);
 /* Set all options "model." to those of the model. */
 CAPE_API cape_status cape_model_get_options(cape_options* options, const cape_model* model);
 /* n_epochs x 4: the epoch, the mean loss of its steps, the loss of validation cells, and that over
@@ -960,6 +982,12 @@ CAPE_API cape_status cape_model_embed_cells(double* out, int64_t n_rows, int64_t
 CAPE_API cape_status cape_model_embed_features(double* out, int64_t n_rows, int64_t n_cols,
                                                const cape_model* model, const cape_cells* cells,
                                                const cape_options* options);
+/* What the model tells of cells, n_cells x n_targets: probabilities of the classes, or numbers. Of
+ * options finetune.zeros and the run count. The result for a cell does not depend on the others.
+ * CAPE_UNSUPPORTED for a model that was not fine-tuned. */
+CAPE_API cape_status cape_model_tell(double* out, int64_t n_rows, int64_t n_cols,
+                                     const cape_model* model, const cape_cells* cells,
+                                     const cape_options* options);
 /* (n_features + 1) x n_features: how much feature m attends to feature n in that block (from 0; -1:
  * mean over all), over heads and cells; the last row is that of the token for the cell.
  * CAPE_UNSUPPORTED for linear attention. */
