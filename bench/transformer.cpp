@@ -103,7 +103,7 @@ double forward_seconds(double (*clock)(), int threads, std::int64_t cells) {
   static const cape::Backbone backbone = model(scgpt(), features, 256);
   cape::Run run(1, threads);
   return time(clock, [&] {
-    cape::embed_cells(backbone, cape::cells_of(x.view()), cape::Pooling::cls, true, run);
+    cape::embed_cells(backbone, cape::cells_of(x.view()), cape::Pooling::cls, run);
   });
 }
 
@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
     const cape::Backbone backbone = model(cape::backbone_preset("small"), 500, 32);
     cape::Run run(1, 2);
     const double seconds = time(wall_seconds, [&] {
-      cape::embed_cells(backbone, cape::cells_of(x.view()), cape::Pooling::cls, true, run);
+      cape::embed_cells(backbone, cape::cells_of(x.view()), cape::Pooling::cls, run);
     });
     row("seconds for 10,000 cells x 500 features, small, two threads", 10 * seconds, "<=", 60);
   }

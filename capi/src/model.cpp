@@ -131,15 +131,14 @@ std::vector<std::byte> file_of(const cape::Backbone& backbone, cape::Run& run) {
   return cape::write_safetensors(cape::to_tensors(backbone, run), run);
 }
 
-// Apply a model to cells: body(model, cells, options, run).
+// Apply a model to cells: body(model, cells, run).
 template <class Body>
 cape_status apply(const cape_model* model, const cape_cells* cells, const cape_options* options,
                   Body body) noexcept {
-  return guard(options, [&](const cape_options& o) {
+  return guard_run(options, [&](cape::Run& run) {
     const cape::Backbone& backbone = backbone_of(model);
     const cape::Cells table = cells_of(cells);
-    cape::Run run = make_run(o);
-    body(backbone, table, o.values, run);
+    body(backbone, table, run);
   });
 }
 
@@ -229,49 +228,39 @@ cape_status cape_model_history(double* out, int64_t n_rows, int64_t n_cols,
 cape_status cape_model_embed_cells(double* out, int64_t n_rows, int64_t n_cols,
                                    const cape_model* model, const cape_cells* cells,
                                    const char* pooling, const cape_options* options) {
-  return apply(model, cells, options,
-               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
-                 const cape::Pooling kind = pooling_of(pooling);
-                 check_output(out, n_rows, n_cols, table.cells, backbone.options.width);
-                 copy_matrix(out, n_rows, n_cols,
-                             cape::embed_cells(backbone, table, kind, o.pretrain.zeros, run));
-               });
+  return apply(model, cells, options, [&](const auto& backbone, const auto& table, auto& run) {
+    const cape::Pooling kind = pooling_of(pooling);
+    check_output(out, n_rows, n_cols, table.cells, backbone.options.width);
+    copy_matrix(out, n_rows, n_cols, cape::embed_cells(backbone, table, kind, run));
+  });
 }
 
 cape_status cape_model_embed_features(double* out, int64_t n_rows, int64_t n_cols,
                                       const cape_model* model, const cape_cells* cells,
                                       const cape_options* options) {
-  return apply(model, cells, options,
-               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
-                 check_output(out, n_rows, n_cols, std::ssize(backbone.features),
-                              backbone.options.width);
-                 copy_matrix(out, n_rows, n_cols,
-                             cape::embed_features(backbone, table, o.pretrain.zeros, run));
-               });
+  return apply(model, cells, options, [&](const auto& backbone, const auto& table, auto& run) {
+    check_output(out, n_rows, n_cols, std::ssize(backbone.features), backbone.options.width);
+    copy_matrix(out, n_rows, n_cols, cape::embed_features(backbone, table, run));
+  });
 }
 
 cape_status cape_model_tell(double* out, int64_t n_rows, int64_t n_cols, const cape_model* model,
                             const cape_cells* cells, const cape_options* options) {
-  return apply(model, cells, options,
-               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
-                 const int64_t names = std::ssize(backbone.head.names);
-                 if (names > 0)
-                   check_output(out, n_rows, n_cols, table.cells, names); // else tell() refuses
-                 copy_matrix(out, n_rows, n_cols,
-                             cape::tell(backbone, table, o.finetune.zeros, run));
-               });
+  return apply(model, cells, options, [&](const auto& backbone, const auto& table, auto& run) {
+    const int64_t names = std::ssize(backbone.head.names);
+    if (names > 0) check_output(out, n_rows, n_cols, table.cells, names); // else tell() refuses
+    copy_matrix(out, n_rows, n_cols, cape::tell(backbone, table, run));
+  });
 }
 
 cape_status cape_model_attention(double* out, int64_t n_rows, int64_t n_cols,
                                  const cape_model* model, const cape_cells* cells, int64_t block,
                                  const cape_options* options) {
-  return apply(model, cells, options,
-               [&](const auto& backbone, const auto& table, const auto& o, auto& run) {
-                 const std::int64_t m = std::ssize(backbone.features);
-                 check_output(out, n_rows, n_cols, m + 1, m);
-                 copy_matrix(out, n_rows, n_cols,
-                             cape::attention_map(backbone, table, block, o.pretrain.zeros, run));
-               });
+  return apply(model, cells, options, [&](const auto& backbone, const auto& table, auto& run) {
+    const std::int64_t m = std::ssize(backbone.features);
+    check_output(out, n_rows, n_cols, m + 1, m);
+    copy_matrix(out, n_rows, n_cols, cape::attention_map(backbone, table, block, run));
+  });
 }
 
 cape_status cape_model_hidden_loss(double* loss_out, double* relative_out, const cape_model* model,

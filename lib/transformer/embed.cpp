@@ -25,15 +25,14 @@ namespace {
 
 // body(first cell, tokens, rows of all tokens, network) for all cells, some at a time.
 template <class F>
-void for_batches(const Backbone& backbone, const Cells& cells, bool zeros, bool keep, Run& run,
-                 F body) {
+void for_batches(const Backbone& backbone, const Cells& cells, bool keep, Run& run, F body) {
   check_features(cells, backbone);
   check_memory(encode_memory(backbone), message("a cell of ", cells.features, " features"));
   Network<float> network(backbone);
   check_parameters(backbone.parameters.size(), network.slots());
   for_cells(cells, all_cells(cells), run, [&](std::span<const double> values, std::int64_t first) {
     run.report({"encode", first, cells.cells});
-    const Tokens tokens = tokenize(values, cells.features, backbone.options, zeros);
+    const Tokens tokens = tokenize(values, cells.features, backbone.options);
     const std::span<const float> rows = network.forward(backbone.parameters, tokens, -1, keep, run);
     if (!std::ranges::all_of(rows, [](float v) { return std::isfinite(v); }))
       throw Error(Status::invalid_argument,
@@ -45,8 +44,8 @@ void for_batches(const Backbone& backbone, const Cells& cells, bool zeros, bool 
 
 // body(cell, its number among the tokens, tokens, rows of all tokens) for all cells.
 template <class F>
-void for_encoded(const Backbone& backbone, const Cells& cells, bool zeros, Run& run, F body) {
-  for_batches(backbone, cells, zeros, false, run,
+void for_encoded(const Backbone& backbone, const Cells& cells, Run& run, F body) {
+  for_batches(backbone, cells, false, run,
               [&](std::int64_t first, const Tokens& tokens, std::span<const float> rows,
                   const Network<float>&) {
                 for (std::int64_t c = 0; c < tokens.cells(); ++c) body(first + c, c, tokens, rows);
@@ -55,12 +54,11 @@ void for_encoded(const Backbone& backbone, const Cells& cells, bool zeros, Run& 
 
 } // namespace
 
-Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling, bool zeros,
-                   Run& run) {
+Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling, Run& run) {
   CellVectors<float> vectors(pooling);
   const std::int64_t width = vectors.width(backbone.options.width);
   Matrix out(cells.cells, width, run);
-  for_batches(backbone, cells, zeros, false, run,
+  for_batches(backbone, cells, false, run,
               [&](std::int64_t first, const Tokens& tokens, std::span<const float> rows,
                   const Network<float>&) {
                 const std::span<const float> of_cells = vectors(rows, tokens);
@@ -71,7 +69,7 @@ Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling
   return out;
 }
 
-Matrix tell(const Backbone& backbone, const Cells& cells, bool zeros, Run& run) {
+Matrix tell(const Backbone& backbone, const Cells& cells, Run& run) {
   const Head& head = backbone.head;
   if (head.kind == HeadKind::none)
     throw Error(Status::unsupported,
@@ -81,7 +79,7 @@ Matrix tell(const Backbone& backbone, const Cells& cells, bool zeros, Run& run) 
   CellHead<float> layers(backbone, slots);
   const std::int64_t names = std::ssize(head.names);
   Matrix out(cells.cells, names, run);
-  for_batches(backbone, cells, zeros, false, run,
+  for_batches(backbone, cells, false, run,
               [&](std::int64_t first, const Tokens& tokens, std::span<const float> rows,
                   const Network<float>&) {
                 const std::span<const float> told =
@@ -108,11 +106,11 @@ Matrix tell(const Backbone& backbone, const Cells& cells, bool zeros, Run& run) 
   return out;
 }
 
-Matrix embed_features(const Backbone& backbone, const Cells& cells, bool zeros, Run& run) {
+Matrix embed_features(const Backbone& backbone, const Cells& cells, Run& run) {
   const std::int64_t width = backbone.options.width, m = std::ssize(backbone.features);
   Matrix out(m, width, run);
   std::vector<double> count(at(m));
-  for_encoded(backbone, cells, zeros, run,
+  for_encoded(backbone, cells, run,
               [&](std::int64_t, std::int64_t c, const Tokens& t, std::span<const float> rows) {
                 for (std::int64_t i = t.start[at(c)] + 1; i < t.start[at(c + 1)]; ++i) {
                   const std::int32_t f = t.feature[at(i)];
@@ -128,8 +126,7 @@ Matrix embed_features(const Backbone& backbone, const Cells& cells, bool zeros, 
   return out;
 }
 
-Matrix attention_map(const Backbone& backbone, const Cells& cells, std::int64_t block, bool zeros,
-                     Run& run) {
+Matrix attention_map(const Backbone& backbone, const Cells& cells, std::int64_t block, Run& run) {
   const std::int64_t blocks = backbone.options.blocks, m = std::ssize(backbone.features);
   if (block < -1 || block >= blocks)
     throw Error(Status::invalid_argument, message("block is ", block, "; the model has ", blocks,
@@ -143,7 +140,7 @@ Matrix attention_map(const Backbone& backbone, const Cells& cells, std::int64_t 
   Matrix sum(m + 1, m, run), count(m + 1, m, run);
   const std::int64_t first_block = block < 0 ? 0 : block, end = block < 0 ? blocks : block + 1;
   for_batches(
-      backbone, cells, zeros, true, run,
+      backbone, cells, true, run,
       [&](std::int64_t, const Tokens& t, std::span<const float>, const Network<float>& network) {
         const auto row_of = [&](std::int64_t token) {
           return t.feature[at(token)] < 0 ? m : std::int64_t{t.feature[at(token)]};

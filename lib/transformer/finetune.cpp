@@ -249,7 +249,7 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
   const std::int64_t blocks = model.options.blocks,
                      first_block = options.blocks < 0 ? 0 : blocks - options.blocks;
   HeadObjective<float> objective(model, class_weight);
-  const SampleShape shape{options.length, options.zeros, 0};
+  const SampleShape shape{options.length, 0};
   std::vector<double> values, target;
   // The tokens of some cells, and their targets in the order of the tokens.
   const auto sample_of = [&](std::span<const std::int64_t> rows, std::uint64_t stream,
@@ -311,7 +311,8 @@ double finetune_loss(const Backbone& backbone, std::span<const T> parameters, co
   check_tokens(tokens, backbone);
   const Head& head = backbone.head;
   if (head.kind == HeadKind::none)
-    throw Error(Status::unsupported, "the model tells nothing of cells; it has to be fine-tuned first");
+    throw Error(Status::unsupported,
+                "the model tells nothing of cells; it has to be fine-tuned first");
   const Slots slots = checked_slots(backbone);
   check_parameters(parameters.size(), slots);
   if (!gradient.empty()) check_parameters(gradient.size(), slots);

@@ -17,7 +17,7 @@ constexpr std::string_view section = "docs/method.md, section 6";
 
 // Keys of the same settings of two trainings.
 struct TrainingKeys {
-  std::string_view epochs, batch_cells, length, zeros, learning_rate, warm_up, weight_decay, clip,
+  std::string_view epochs, batch_cells, length, learning_rate, warm_up, weight_decay, clip,
       validation, patience;
 };
 
@@ -40,10 +40,6 @@ OptionFields training_fields(TrainingOptions& o, const TrainingKeys& keys) {
        .min = 1,
        .max = 1e6,
        .doc = "Tokens of a cell in a step, at most; features are drawn anew each time",
-       .source = section},
-      {.name = keys.zeros,
-       .value = &o.zeros,
-       .doc = "Whether values of 0 are tokens",
        .source = section},
       {.name = keys.learning_rate,
        .value = &o.learning_rate,
@@ -156,6 +152,10 @@ OptionFields fields(BackboneOptions& o) {
        .value = &o.attention_bias,
        .doc = "Whether queries, keys and values have a bias",
        .source = section},
+      {.name = "model.zeros",
+       .value = &o.zeros,
+       .doc = "Whether values of 0 are tokens",
+       .source = section},
       {.name = "model.values",
        .value = choice(o.values, {"continuous", "quantile_bins", "fixed_bins"}),
        .doc = "What the model sees of a value: the value; its quantile among those of the cell "
@@ -225,10 +225,10 @@ OptionFields fields(BackboneOptions& o) {
 }
 
 OptionFields fields(PretrainOptions& o) {
-  OptionFields all = training_fields(
-      o, {"pretrain.epochs", "pretrain.batch_cells", "pretrain.length", "pretrain.zeros",
-          "pretrain.learning_rate", "pretrain.warm_up", "pretrain.weight_decay", "pretrain.clip",
-          "pretrain.validation", "pretrain.patience"});
+  OptionFields all =
+      training_fields(o, {"pretrain.epochs", "pretrain.batch_cells", "pretrain.length",
+                          "pretrain.learning_rate", "pretrain.warm_up", "pretrain.weight_decay",
+                          "pretrain.clip", "pretrain.validation", "pretrain.patience"});
   all.push_back({.name = "pretrain.hidden",
                  .value = &o.hidden,
                  .min = 0,
@@ -247,10 +247,10 @@ OptionFields fields(PretrainOptions& o) {
 }
 
 OptionFields fields(FinetuneOptions& o) {
-  OptionFields all = training_fields(
-      o, {"finetune.epochs", "finetune.batch_cells", "finetune.length", "finetune.zeros",
-          "finetune.learning_rate", "finetune.warm_up", "finetune.weight_decay", "finetune.clip",
-          "finetune.validation", "finetune.patience"});
+  OptionFields all =
+      training_fields(o, {"finetune.epochs", "finetune.batch_cells", "finetune.length",
+                          "finetune.learning_rate", "finetune.warm_up", "finetune.weight_decay",
+                          "finetune.clip", "finetune.validation", "finetune.patience"});
   all.push_back({.name = "finetune.blocks",
                  .value = &o.blocks,
                  .min = 0,
@@ -283,6 +283,7 @@ BackboneOptions backbone_preset(std::string_view name) {
   if (name == "scgpt") {
     o.width = 512, o.heads = 8, o.blocks = 4, o.feed_forward = 512;
     o.norm_order = NormOrder::post;
+    o.zeros = false;
     o.values = Values::quantile_bins;
     o.hidden_value = -1;
     o.embedding_norm = true;
@@ -318,7 +319,7 @@ PretrainOptions pretrain_preset(std::string_view name) {
   backbone_preset(name); // checks the name
   PretrainOptions o;
   if (name == "scgpt") {
-    o.batch_cells = 5, o.length = 1200, o.zeros = false, o.cell_weight = 1, o.learning_rate = 1e-4;
+    o.batch_cells = 5, o.length = 1200, o.cell_weight = 1, o.learning_rate = 1e-4;
   } else if (name == "scbert") {
     o.epochs = 100, o.batch_cells = 3, o.length = 16906, o.hidden = 0.15, o.learning_rate = 1e-4;
     o.clip = 100;

@@ -67,6 +67,7 @@ struct BackboneOptions {
   AttentionKind attention = AttentionKind::exact;
   std::int64_t random_features = 266; ///< of linear attention and performers, for each head
   bool attention_bias = true;         ///< of the products that give queries, keys and values
+  bool zeros = true;                  ///< whether values of 0 are tokens (scGPT: not)
   Values values = Values::continuous;
   std::int64_t bins = 51;
   ValueEmbedding value_embedding = ValueEmbedding::network;
@@ -93,7 +94,6 @@ struct TrainingOptions {
   std::int64_t epochs = 60;      ///< passes over the training cells, at most
   std::int64_t batch_cells = 16; ///< cells of a step
   std::int64_t length = 512;     ///< tokens of a cell in a step, at most: features drawn anew
-  bool zeros = true;             ///< whether values of 0 become tokens
   double learning_rate = 3e-3;
   double warm_up = 0.1; ///< share of the steps in which the rate rises
   double weight_decay = 0.1;

@@ -138,14 +138,14 @@ Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOption
   const std::int64_t features = cells.features;
   const Split split =
       split_cells(all_cells(cells), options.validation, "pretrain.split", run.seed());
-  const SampleShape shape{options.length, options.zeros, options.hidden};
+  const SampleShape shape{options.length, options.hidden};
   FeatureNumbers numbers(features, start.options);
   for_cells(cells, split.training, run, [&](std::span<const double> values, std::int64_t) {
-    numbers.add(tokenize(values, features, start.options, options.zeros));
+    numbers.add(tokenize(values, features, start.options));
   });
   if (numbers.empty())
     throw Error(Status::invalid_argument,
-                "the cells to train on have no value: all are missing, or 0 with pretrain.zeros "
+                "the cells to train on have no value: all are missing, or 0 with model.zeros "
                 "false");
   const Validation validation =
       make_validation(cells, split.validation, start.options, shape, numbers, run);
@@ -186,12 +186,12 @@ HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const Pretr
   const std::vector<std::int64_t> all = all_cells(cells);
   FeatureNumbers numbers(cells.features, backbone.options);
   for_cells(cells, all, run, [&](std::span<const double> values, std::int64_t) {
-    numbers.add(tokenize(values, cells.features, backbone.options, options.zeros));
+    numbers.add(tokenize(values, cells.features, backbone.options));
   });
   if (numbers.empty())
     throw Error(Status::invalid_argument, "the cells have no value that could be hidden");
-  const Validation held = make_validation(
-      cells, all, backbone.options, {options.length, options.zeros, options.hidden}, numbers, run);
+  const Validation held =
+      make_validation(cells, all, backbone.options, {options.length, options.hidden}, numbers, run);
   const std::int64_t batches = std::ssize(held.batches);
   HiddenLoss out;
   out.loss = held(objective, backbone.parameters, run,

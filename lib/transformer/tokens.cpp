@@ -103,14 +103,14 @@ std::vector<std::int64_t> all_cells(const Cells& cells) {
 }
 
 Tokens tokenize(std::span<const double> values, std::int64_t features,
-                const BackboneOptions& options, bool zeros) {
+                const BackboneOptions& options) {
   check_size(values, features);
   Tokens t;
   for (std::size_t first = 0; first < values.size(); first += at(features)) {
     const std::span<const double> cell = values.subspan(first, at(features));
     const std::vector<float> numbers = numbers_of(cell, options);
     begin_cell(t);
-    for (const std::int32_t j : features_of(cell, zeros)) {
+    for (const std::int32_t j : features_of(cell, options.zeros)) {
       t.feature.push_back(j);
       t.value.push_back(numbers[at(j)]);
       t.hidden.push_back(0);
@@ -130,7 +130,7 @@ Sample draw_sample(std::span<const double> values, std::int64_t features,
   std::iota(order.begin(), order.end(), std::int64_t{0});
   for (std::int64_t c = 0; c < cells; ++c) {
     std::vector<std::int32_t>& f = drawn[at(c)];
-    f = features_of(values.subspan(at(c * features), at(features)), shape.zeros);
+    f = features_of(values.subspan(at(c * features), at(features)), options.zeros);
     const std::int64_t n = std::ssize(f), taken = std::min(n, shape.length);
     Rng draw = rng(c);
     for (std::int64_t i = 0; i < taken; ++i) std::swap(f[at(i)], f[at(i + draw.integer(n - i))]);

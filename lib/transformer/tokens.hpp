@@ -13,7 +13,6 @@ struct Sample {
 /// How many tokens of a cell are taken, at most, and which share of them is hidden.
 struct SampleShape {
   std::int64_t length = 0;
-  bool zeros = true;
   double hidden = 0; ///< 0: none, else at least one of every cell
 };
 

@@ -40,10 +40,10 @@ struct Tokens {
 };
 
 /// The tokens of whole cells: all features that have a value (not NaN), or that are not 0 where
-/// `zeros` is false. values: cells x features, row-major. Error(invalid_argument) for infinite
-/// values, and for negative ones where bins need counts. O(size of values).
+/// options.zeros is false. values: cells x features, row-major. Error(invalid_argument) for
+/// infinite values, and for negative ones where bins need counts. O(size of values).
 Tokens tokenize(std::span<const double> values, std::int64_t features,
-                const BackboneOptions& options, bool zeros = true);
+                const BackboneOptions& options);
 
 /// A tensor of the parameters: rows x columns, row-major, from `first` on; a vector has one row.
 struct Slot {
@@ -195,7 +195,7 @@ double finetune_loss(const Backbone& backbone, std::span<const T> parameters, co
 /// What the model's head tells of cells: cells x names, probabilities of classes or numbers. All
 /// values of a cell are looked at. Error(unsupported) for a model without a head; others, and
 /// progress, as embed_cells().
-Matrix tell(const Backbone& backbone, const Cells& cells, bool zeros, Run& run);
+Matrix tell(const Backbone& backbone, const Cells& cells, Run& run);
 
 /// How well a model predicts hidden values of cells, which it should not have been trained on: a
 /// share options.hidden of at most options.length values of each cell is hidden, by the seed.
@@ -214,11 +214,10 @@ double encode_memory(const Backbone& backbone);
 
 /// A vector of every cell: cells x width, twice that for cls_mean. Means and maxima of a cell
 /// without a value are 0. Reports progress as "encode".
-Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling, bool zeros,
-                   Run& run);
+Matrix embed_cells(const Backbone& backbone, const Cells& cells, Pooling pooling, Run& run);
 /// A vector of every feature: the mean over the cells, in which it has a value, of its row;
 /// features x width. NaN for a feature without any.
-Matrix embed_features(const Backbone& backbone, const Cells& cells, bool zeros, Run& run);
+Matrix embed_features(const Backbone& backbone, const Cells& cells, Run& run);
 
 /// Which feature attends to which: element (m, n) is the mean weight that feature m gives to
 /// feature n in a block (from 0; -1: the mean over all), over the heads and over the cells that
@@ -226,7 +225,6 @@ Matrix embed_features(const Backbone& backbone, const Cells& cells, bool zeros, 
 /// <cls> is left out, so that rows sum to 1 or less; 0 for two that no cell has. Error(unsupported)
 /// for linear attention. Reports progress as "encode". O(as embed_cells(), and tokens^2 of every
 /// cell).
-Matrix attention_map(const Backbone& backbone, const Cells& cells, std::int64_t block, bool zeros,
-                     Run& run);
+Matrix attention_map(const Backbone& backbone, const Cells& cells, std::int64_t block, Run& run);
 
 } // namespace cape

@@ -22,12 +22,14 @@ setClass("HyperbolicParam", contains = "CapeParam")
 setClass("RotaryParam", contains = "CapeParam")
 
 #' @rdname BackboneParam
-#' @aliases BackboneParam-class PretrainParam-class
+#' @aliases BackboneParam-class PretrainParam-class FinetuneParam-class
 #' @slot values a named list of all settings.
 #' @exportClass BackboneParam
 #' @exportClass PretrainParam
+#' @exportClass FinetuneParam
 setClass("BackboneParam", contains = "CapeParam")
 setClass("PretrainParam", contains = "CapeParam")
+setClass("FinetuneParam", contains = "CapeParam")
 
 #' @rdname cape_knowledge
 #' @slot values a named list: the arguments of [cape_knowledge()], in a standard form.
@@ -168,10 +170,10 @@ setClass("CapeFit", representation(
 #' @slot positions what stands in for positions.
 #' @slot backbone,training the [BackboneParam()] and [PretrainParam()] that were used; `training` has no values for
 #'   a model that was loaded.
-#' @slot history a DataFrame with a row for every epoch: `loss`, `validation` and `relative`, the loss of hidden
-#'   values of the validation cells over that of guessing each feature's mean.
+#' @slot history a DataFrame with a row for every epoch of the last training: `loss`, `validation` and `relative`, the
+#'   loss of the validation cells over that of guessing by means (or shares of classes).
 #' @slot input a list: `assay` and `transformation` of the values, `n_cells`.
-#' @slot info a list: `best_epoch`, `n_parameters`.
+#' @slot info a list: `best_epoch`; of a fine-tuned model also `finetune`, the settings, and `n_cells`.
 #' @slot seed the seed that was used, or NA.
 #' @slot versions versions of the package and the core.
 #' @return A `CapeModel`. `length()` is the number of features; `show()` returns nothing, invisibly.

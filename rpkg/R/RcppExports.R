@@ -105,6 +105,14 @@ core_model_pretrain <- function(start, values, settings, progress, store) {
     .Call(`_capeOmics_core_model_pretrain`, start, values, settings, progress, store)
 }
 
+core_model_finetune <- function(start, values, kind, names, targets, settings, progress, store) {
+    .Call(`_capeOmics_core_model_finetune`, start, values, kind, names, targets, settings, progress, store)
+}
+
+core_model_tell <- function(bytes, values, settings, progress) {
+    .Call(`_capeOmics_core_model_tell`, bytes, values, settings, progress)
+}
+
 core_model_load_state <- function(state, format, vocabulary, settings) {
     .Call(`_capeOmics_core_model_load_state`, state, format, vocabulary, settings)
 }

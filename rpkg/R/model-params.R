@@ -1,6 +1,7 @@
 #' Settings of a transformer and of its training
 #'
-#' `BackboneParam()` says what a model is built of, `PretrainParam()` how it is trained to predict hidden values.
+#' `BackboneParam()` says what a model is built of, `PretrainParam()` how it is trained to predict hidden values,
+#' `FinetuneParam()` how it is trained to tell something of cells.
 #' `preset` gives the defaults: `"small"`, for a laptop, or the sizes and forms of published models (`"scgpt"`,
 #' `"scbert"`, `"methylgpt"`), which take days on a CPU at their own sizes. docs/method.md of the sources, section
 #' 6, says what follows which source.
@@ -8,17 +9,21 @@
 #' @param preset where the defaults come from.
 #' @param ... settings by name: for `BackboneParam()` `width`, `heads`, `head.width`, `blocks`, `feed.forward`, `norm.order`
 #'   (`"pre"`, `"post"`, `"stream"`), `activation` (`"relu"`, `"gelu"`, `"gelu_tanh"`, ...), `attention` (`"exact"`,
-#'   `"linear"`, `"performer"`), `random.features`, `attention.bias`, `values` (`"continuous"`, `"quantile_bins"`, `"fixed_bins"`),
+#'   `"linear"`, `"performer"`), `random.features`, `attention.bias`, `zeros` (whether values of 0 are tokens), `values` (`"continuous"`, `"quantile_bins"`, `"fixed_bins"`),
 #'   `bins`, `value.embedding` (`"network"`, `"table"`), `hidden.value`, `embedding.norm`, `decoder.layers`, `loss`
 #'   (`"square"`, `"cross_entropy"`), `angle.scale` (`"largest"`, `"literal"`), `largest.angle`,
-#'   `learn.angle.factor`, `dropout`; for `PretrainParam()` `epochs`, `batch.cells`, `length`, `zeros`, `hidden`,
-#'   `cell.weight`, `learning.rate`, `warm.up`, `weight.decay`, `clip`, `validation`, `patience`.
-#'   `subset(cape_defaults(), grepl("^(model|pretrain)", key))` explains each.
-#' @return An object of class `BackboneParam` or `PretrainParam`.
-#' @seealso [cape_pretrain()]
+#'   `learn.angle.factor`, `context.blocks`, `dropout`; for `PretrainParam()` `epochs`, `batch.cells`, `length`,
+#'   `hidden`, `cell.weight`, `learning.rate`, `warm.up`, `weight.decay`, `clip`, `validation`, `patience`; for
+#'   `FinetuneParam()` those of `PretrainParam()` but `hidden` and `cell.weight`, and `blocks` (how many of the last
+#'   blocks are trained beside the head; -1: everything), `pooling` (`"cls_mean"`, `"cls"`, `"mean"`, `"max"`),
+#'   `hidden.layers` of the head, `balanced` (whether classes count alike).
+#'   `subset(cape_defaults(), grepl("^(model|pretrain|finetune)", key))` explains each.
+#' @return An object of class `BackboneParam`, `PretrainParam` or `FinetuneParam`.
+#' @seealso [cape_pretrain()], [cape_finetune()]
 #' @examples
 #' BackboneParam(width = 32L, blocks = 1L)
 #' PretrainParam(epochs = 5L)
+#' FinetuneParam(blocks = 0L)
 #' @name BackboneParam
 NULL
 
@@ -32,6 +37,12 @@ BackboneParam <- function(preset = c("small", "scgpt", "scbert", "methylgpt"), .
 #' @export
 PretrainParam <- function(preset = c("small", "scgpt", "scbert", "methylgpt"), ...) {
     preset_param("PretrainParam", "pretrain.", preset, list(...))
+}
+
+#' @rdname BackboneParam
+#' @export
+FinetuneParam <- function(...) {
+    preset_param("FinetuneParam", "finetune.", "small", list(...))
 }
 
 presets <- c("small", "scgpt", "scbert", "methylgpt")

@@ -24,7 +24,11 @@
 #'     feature. Angles are scaled so that the largest is pi, see `BackboneParam(angle.scale = )`;
 #'   * `"cape.rotary"`: the angles alone (the paper's form);
 #'   * `"cape.additive"`: the coordinates of the fit through a trained projection, added;
+#'   * `"cape.distance"`: attention falls with the distance of two features in the Poincare ball of the fit, by a trained
+#'     factor of every head; `"cape.distance.trained"`: that beside a trained vector of every feature;
 #'   * `"trained"` (the default without a fit): a trained vector of every feature;
+#'   * `"relative"`: attention knows how far two features are apart in their order, that of the fit or of `x`
+#'     (Transformer-XL); `"relative.trained"`: that beside a trained vector;
 #'   * `"none"`: nothing, so that features differ by their values alone;
 #'   * a matrix with a row for every feature, by name: it is added through a trained projection (loadings of a
 #'     principal component analysis, vectors of gene2vec).
@@ -73,25 +77,28 @@ cape_pretrain <- function(x, fit = NULL, preset = c("small", "scgpt", "scbert", 
         say("CAPE: a model of ", length(features), " features, trained on ", ncol(input$values), " cells, seed ", seed,
             "; ", size(core_model_memory(start, chosen)[["pretrain"]]), " of memory.")
     }
+    result <- run_training(features, colnames(input$values), checkpoint, checkpoint.every, verbose, "guessing by means",
+        function(progress, store) core_model_pretrain(start, input$values, chosen, progress, store))
+    new("CapeModel", model = result$model, features = features, positions = place$name,
+        backbone = backbone, training = training@values, history = result$history, input = input$input,
+        info = list(best_epoch = result$best_epoch), seed = seed, versions = run_versions())
+}
+
+# Train by train(progress, store), a call of the core, and tell how it went.
+run_training <- function(features, cells, checkpoint, checkpoint.every, verbose, guess, train) {
     started <- proc.time()[["elapsed"]]
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {
-        with_progress(verbose, function(progress) {
-            with_features(features, core_model_pretrain(start, input$values, chosen, progress, store),
-                colnames(input$values))
-        })
+        with_progress(verbose, function(progress) with_features(features, train(progress, store), cells))
     })
-    history <- history_table(result$history, c("epoch", "loss", "validation", "relative"))
-    trained <- new("CapeModel", model = result$model, features = features, positions = place$name,
-        backbone = backbone, training = training@values, history = history, input = input$input,
-        info = list(best_epoch = result$best_epoch), seed = seed, versions = run_versions())
+    result$history <- history_table(result$history, c("epoch", "loss", "validation", "relative"))
     if (verbose) {
-        best <- history$relative[result$best_epoch]
-        say("Done in ", round(proc.time()[["elapsed"]] - started, 1), " seconds: the best of ", nrow(history),
+        best <- result$history$relative[result$best_epoch]
+        say("Done in ", round(proc.time()[["elapsed"]] - started, 1), " seconds: the best of ", nrow(result$history),
             " epochs is number ", result$best_epoch, if (!is.na(best)) {
-                paste0(", with ", number(best), " of the loss of guessing by means")
+                paste0(", with ", number(best), " of the loss of ", guess)
             }, ".")
     }
-    trained
+    result
 }
 
 fit_for <- function(x, fit, positions) {
@@ -121,15 +128,17 @@ positions_for <- function(fit, positions) {
         at <- if (is.null(features)) positions else rows_for(positions, features)
         return(list(kind = "projected", matrix = at, features = features, name = "matrix"))
     }
-    known <- c("cape", "cape.rotary", "cape.additive", "trained", "none")
+    known <- c("cape", "cape.rotary", "cape.additive", "cape.distance", "cape.distance.trained", "trained", "relative",
+        "relative.trained", "none")
     if (is.null(positions)) positions <- if (is.null(fit)) "trained" else "cape"
     positions <- one_of(positions, known, "positions")
     switch(positions,
         cape = list(kind = "rotary_trained", matrix = fit@angles),
         cape.rotary = list(kind = "rotary", matrix = fit@angles),
         cape.additive = list(kind = "projected", matrix = fit@embedding@poincare),
-        trained = list(kind = "trained", matrix = NULL),
-        none = list(kind = "none", matrix = NULL)
+        cape.distance = list(kind = "distance", matrix = fit@embedding@poincare),
+        cape.distance.trained = list(kind = "distance_trained", matrix = fit@embedding@poincare),
+        list(kind = sub(".", "_", positions, fixed = TRUE), matrix = NULL)
     ) |> c(list(features = features, name = positions))
 }
 
@@ -175,10 +184,12 @@ default_backbone <- function(preset, place) {
 #'   (`"cls"`), or the `"mean"` or `"max"` over the features.
 #' @param name under which the vectors are stored in `x`.
 #' @param max.missing the share of the model's features that may be missing.
-#' @param type vectors of cells or of features.
+#' @param type vectors of `"cells"` or of `"features"`, or, from a model of [cape_finetune()], the `"target"`: the
+#'   probability of every class, or the numbers; `"class"`: the most probable one.
 #' @param ... not used.
 #' @return `predict()`: a matrix with a row for every cell, or for every feature of the model (the mean of its row
-#' over the cells that have a value; `NA` if none has). `cape_embed_cells()`: `x` with `reducedDim(x, name)`.
+#' over the cells that have a value; `NA` if none has); for `type = "target"` a column for every class or number, for
+#' `type = "class"` a factor. `cape_embed_cells()`: `x` with `reducedDim(x, name)`.
 #' `cape_embed_genes()`: `x` with `rowData(x)[[name]]`, a matrix. A cell without values, or without counts, has
 #' `NA`.
 #' @seealso [cape_pretrain()]
@@ -213,10 +224,17 @@ cape_embed_genes <- function(x, model, name = "CAPE_model", assay.type = NULL, m
 #' @rdname cape_embed_cells
 #' @importFrom stats predict
 #' @export
-setMethod("predict", "CapeModel", function(object, newdata, type = c("cells", "features"),
+setMethod("predict", "CapeModel", function(object, newdata, type = c("cells", "features", "target", "class"),
                                            pooling = c("cls", "mean", "max"), assay.type = NULL, max.missing = 0.5,
                                            num.threads = 1L, verbose = FALSE, ...) {
-    predict_rows(object, newdata, type, pooling, assay.type, max.missing, num.threads, verbose)
+    check_class(object, "CapeModel", "object")
+    type <- one_of(type, c("cells", "features", "target", "class"), "type")
+    if (type %in% c("cells", "features")) {
+        return(predict_rows(object, newdata, type, pooling, assay.type, max.missing, num.threads, verbose))
+    }
+    check_flag(verbose, "verbose")
+    values <- model_values(object, newdata, assay.type, max.missing, verbose)
+    predict_target(object, values, type, run_settings(0L, num.threads), verbose)
 })
 
 predict_rows <- function(model, x, type, pooling, assay.type, max.missing, num.threads, verbose) {
@@ -225,7 +243,7 @@ predict_rows <- function(model, x, type, pooling, assay.type, max.missing, num.t
     pooling <- one_of(pooling, c("cls", "mean", "max"), "pooling")
     check_flag(verbose, "verbose")
     values <- model_values(model, x, assay.type, max.missing, verbose)
-    chosen <- c(zeros_of(model), run_settings(0L, num.threads))
+    chosen <- run_settings(0L, num.threads)
     speaks <- colSums(!is.na(values)) > 0
     out <- with_progress(verbose, function(progress) {
         with_features(model@features, if (type == "cells") {
@@ -243,12 +261,6 @@ predict_rows <- function(model, x, type, pooling, assay.type, max.missing, num.t
     all <- matrix(NA_real_, ncol(values), ncol(out), dimnames = list(colnames(values), columns))
     all[speaks, ] <- out
     all
-}
-
-# Whether values of 0 are tokens, as in training.
-zeros_of <- function(model) {
-    zeros <- model@training$zeros
-    c(pretrain.zeros = if (isFALSE(zeros)) "false" else "true")
 }
 
 # The values of the model's features in cells, features x cells; missing where x has no such feature, and in cells
@@ -353,7 +365,7 @@ cape_attention_map <- function(model, x, group = NULL, block = NULL, assay.type 
     at <- if (is.null(block)) -1L else as.integer(check_number(block, "block", 1, blocks, integer = TRUE)) - 1L
     group <- per_cell(x, group, "group")
     values <- model_values(model, x, assay.type, max.missing, verbose)
-    chosen <- c(zeros_of(model), run_settings(0L, num.threads))
+    chosen <- run_settings(0L, num.threads)
     map <- function(cells) {
         out <- with_progress(verbose, function(progress) {
             with_features(model@features, core_model_attention(model@model, values[, cells, drop = FALSE], at, chosen,
@@ -470,10 +482,16 @@ setMethod("show", "CapeModel", function(object) {
             object@positions),
         if (nrow(object@history) > 0L) {
             best <- object@history[object@info$best_epoch, ]
-            paste0("  trained on ", object@input$n_cells, " cells, best epoch ", best$epoch, " of ", nrow(object@history),
-                if (!is.na(best$relative)) {
-                    paste0(": hidden values predicted with ", number(best$relative), " of the loss of guessing by means")
+            tells <- about$target_kind != "none"
+            paste0("  ", if (tells) "fine-tuned" else "trained", " on ",
+                if (tells) object@info$n_cells else object@input$n_cells, " cells, best epoch ", best$epoch, " of ",
+                nrow(object@history), if (!is.na(best$relative)) {
+                    paste0(": ", if (tells) "targets" else "hidden values", " predicted with ", number(best$relative),
+                        " of the loss of guessing by ", if (about$target_kind == "classes") "shares" else "means")
                 })
+        },
+        if (about$target_kind != "none") {
+            paste0("  tells of cells: ", told_targets(about$target_kind, about$targets))
         })
     cat(lines, sep = "\n")
 })

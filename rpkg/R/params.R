@@ -2,7 +2,8 @@
 # underscores: DagParam(batch.size) is "dag.batch_size".
 settings <- function(param) {
     prefix <- switch(class(param)[1L], DagParam = "dag.", HyperbolicParam = "embed.",
-        RotaryParam = "rotary.", BackboneParam = "model.", PretrainParam = "pretrain.")
+        RotaryParam = "rotary.", BackboneParam = "model.", PretrainParam = "pretrain.",
+        FinetuneParam = "finetune.")
     values <- param@values
     refine <- values[["refine"]]
     if (!is.null(refine)) {
@@ -53,7 +54,7 @@ new_param <- function(class, values) {
 # The names are the constructor's arguments, text stands for choices alone, and the core takes the values.
 setValidity("CapeParam", function(object) {
     values <- object@values
-    if (is(object, "BackboneParam") || is(object, "PretrainParam")) { # whose defaults the core has
+    if (class(object) %in% c("BackboneParam", "PretrainParam", "FinetuneParam")) { # whose defaults the core has
         core_check_options(settings(object))
         return(TRUE)
     }

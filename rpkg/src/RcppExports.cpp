@@ -333,6 +333,36 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// core_model_finetune
+Rcpp::List core_model_finetune(const Rcpp::RawVector& start, const arma::mat& values, const std::string& kind, const Rcpp::CharacterVector& names, const arma::mat& targets, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
+RcppExport SEXP _capeOmics_core_model_finetune(SEXP startSEXP, SEXP valuesSEXP, SEXP kindSEXP, SEXP namesSEXP, SEXP targetsSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type start(startSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const std::string& >::type kind(kindSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type names(namesSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type targets(targetsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::Environment>& >::type store(storeSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_finetune(start, values, kind, names, targets, settings, progress, store));
+    return rcpp_result_gen;
+END_RCPP
+}
+// core_model_tell
+arma::mat core_model_tell(const Rcpp::RawVector& bytes, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress);
+RcppExport SEXP _capeOmics_core_model_tell(SEXP bytesSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_model_tell(bytes, values, settings, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
 // core_model_load_state
 Rcpp::RawVector core_model_load_state(const Rcpp::RawVector& state, const std::string& format, const Rcpp::CharacterVector& vocabulary, const Rcpp::CharacterVector& settings);
 RcppExport SEXP _capeOmics_core_model_load_state(SEXP stateSEXP, SEXP formatSEXP, SEXP vocabularySEXP, SEXP settingsSEXP) {
@@ -621,6 +651,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_preset", (DL_FUNC) &_capeOmics_core_preset, 1},
     {"_capeOmics_core_model_new", (DL_FUNC) &_capeOmics_core_model_new, 3},
     {"_capeOmics_core_model_pretrain", (DL_FUNC) &_capeOmics_core_model_pretrain, 5},
+    {"_capeOmics_core_model_finetune", (DL_FUNC) &_capeOmics_core_model_finetune, 8},
+    {"_capeOmics_core_model_tell", (DL_FUNC) &_capeOmics_core_model_tell, 4},
     {"_capeOmics_core_model_load_state", (DL_FUNC) &_capeOmics_core_model_load_state, 4},
     {"_capeOmics_core_model_describe", (DL_FUNC) &_capeOmics_core_model_describe, 1},
     {"_capeOmics_core_model_embed_cells", (DL_FUNC) &_capeOmics_core_model_embed_cells, 5},

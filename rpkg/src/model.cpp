@@ -33,6 +33,27 @@ cape_model_info describe(const Model &model) {
   return info;
 }
 
+// What a training gives.
+Rcpp::List trained(const Model &model, const Options &options) {
+  const cape_model_info info = describe(model);
+  arma::mat history(static_cast<arma::uword>(info.n_epochs), 4);
+  check(cape_model_history(history.memptr(), info.n_epochs, 4, model.get()));
+  return Rcpp::List::create(Rcpp::_["model"] = save(model, options),
+                            Rcpp::_["history"] = history,
+                            Rcpp::_["best_epoch"] = static_cast<int>(info.best_epoch));
+}
+
+// n names of a model, which read(name, i) gives.
+template <class Read> Rcpp::CharacterVector names_of(int64_t n, Read read) {
+  Rcpp::CharacterVector out(static_cast<R_xlen_t>(n));
+  for (R_xlen_t i = 0; i < out.size(); ++i) {
+    const char *name = nullptr;
+    check(read(&name, i));
+    out[i] = Rf_mkCharCE(name, CE_UTF8);
+  }
+  return out;
+}
+
 // values: features x cells, as an assay; the cells of the core are its columns.
 struct Cells {
   explicit Cells(const arma::mat &values) : table(table_view(values)) {
@@ -45,7 +66,7 @@ struct Cells {
   cape_cells cells;
 };
 
-// The values of all options "model." and "pretrain.", by key.
+// The values of all options of models and their training, by key.
 Rcpp::List option_values(const cape_options *options) {
   std::vector<std::string> keys;
   std::vector<Rcpp::RObject> values;
@@ -54,7 +75,8 @@ Rcpp::List option_values(const cape_options *options) {
     d.struct_size = sizeof d;
     check(cape_option_info(&d, i));
     const std::string key = d.key, type = d.type;
-    if (key.compare(0, 6, "model.") != 0 && key.compare(0, 9, "pretrain.") != 0)
+    if (key.compare(0, 6, "model.") != 0 && key.compare(0, 9, "pretrain.") != 0 &&
+        key.compare(0, 9, "finetune.") != 0)
       continue;
     keys.push_back(key);
     if (type == "double") {
@@ -121,12 +143,44 @@ Rcpp::List core_model_pretrain(const Rcpp::RawVector &start, const arma::mat &va
   Checkpoint checkpoint(store, options);
   checkpoint.check_or_keep(cape_model_pretrain(model.out(), from.get(), &cells.cells,
                                                checkpoint.get(), options.get()));
-  const cape_model_info info = describe(model);
-  arma::mat history(static_cast<arma::uword>(info.n_epochs), 4);
-  check(cape_model_history(history.memptr(), info.n_epochs, 4, model.get()));
-  return Rcpp::List::create(Rcpp::_["model"] = save(model, options),
-                            Rcpp::_["history"] = history,
-                            Rcpp::_["best_epoch"] = static_cast<int>(info.best_epoch));
+  return trained(model, options);
+}
+
+// values as in core_model_pretrain(); targets: cells x 1 classes, from 0, or cells x names.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List core_model_finetune(const Rcpp::RawVector &start, const arma::mat &values,
+                               const std::string &kind, const Rcpp::CharacterVector &names,
+                               const arma::mat &targets, const Rcpp::CharacterVector &settings,
+                               SEXP progress, const Rcpp::Nullable<Rcpp::Environment> &store) {
+  Options options(settings, progress);
+  Model from, model;
+  load(from, start, options);
+  const Cells cells(values);
+  const std::vector<const char *> told = texts(names);
+  const cape_matrix_view known =
+      CAPE_MATRIX_VIEW(targets.memptr(), static_cast<int64_t>(targets.n_rows),
+                       static_cast<int64_t>(targets.n_cols));
+  const cape_targets given{sizeof given, kind.c_str(), told.data(),
+                           static_cast<int64_t>(told.size()), &known};
+  Checkpoint checkpoint(store, options);
+  checkpoint.check_or_keep(cape_model_finetune(model.out(), from.get(), &cells.cells, &given,
+                                               checkpoint.get(), options.get()));
+  return trained(model, options);
+}
+
+// cells x what the model tells.
+// [[Rcpp::export(rng = false)]]
+arma::mat core_model_tell(const Rcpp::RawVector &bytes, const arma::mat &values,
+                          const Rcpp::CharacterVector &settings, SEXP progress) {
+  Options options(settings, progress);
+  Model model;
+  load(model, bytes, options);
+  const Cells cells(values);
+  arma::mat out(values.n_cols, static_cast<arma::uword>(describe(model).n_targets));
+  check(cape_model_tell(out.memptr(), static_cast<int64_t>(out.n_rows),
+                        static_cast<int64_t>(out.n_cols), model.get(), &cells.cells,
+                        options.get()));
+  return out;
 }
 
 // A model of the state of scGPT or scBERT, as bytes of our own.
@@ -143,23 +197,25 @@ Rcpp::RawVector core_model_load_state(const Rcpp::RawVector &state, const std::s
   return save(model, options);
 }
 
-// What a model is: names of features, options, numbers.
+// What a model is: names of features and of what it tells, options, numbers.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List core_model_describe(const Rcpp::RawVector &bytes) {
   Options options;
   Model model;
   load(model, bytes, options);
   const cape_model_info info = describe(model);
-  Rcpp::CharacterVector features(static_cast<R_xlen_t>(info.n_features));
-  for (R_xlen_t i = 0; i < features.size(); ++i) {
-    const char *name = nullptr;
-    check(cape_model_feature(&name, model.get(), i));
-    features[i] = Rf_mkCharCE(name, CE_UTF8);
-  }
+  const Rcpp::CharacterVector features = names_of(info.n_features, [&](const char **out, int64_t i) {
+    return cape_model_feature(out, model.get(), i);
+  });
+  const Rcpp::CharacterVector targets = names_of(info.n_targets, [&](const char **out, int64_t i) {
+    return cape_model_target(out, model.get(), i);
+  });
   Handle<cape_options, cape_options_free> own;
   check(cape_options_new(own.out()));
   check(cape_model_get_options(own.get(), model.get()));
   return Rcpp::List::create(Rcpp::_["features"] = features,
+                            Rcpp::_["targets"] = targets,
+                            Rcpp::_["target_kind"] = info.target_kind,
                             Rcpp::_["options"] = option_values(own.get()),
                             Rcpp::_["n_parameters"] = static_cast<double>(info.n_parameters),
                             Rcpp::_["n_position_columns"] =

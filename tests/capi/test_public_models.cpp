@@ -21,7 +21,7 @@ cape_options* options_for(const char* preset, std::int64_t heads, const char* va
   CHECK_OK(cape_options_set_i64(o, "model.heads", heads));
   CHECK_OK(cape_options_set_str(o, "model.values", values));
   CHECK_OK(cape_options_set_str(o, "model.positions", positions));
-  CHECK_OK(cape_options_set_bool(o, "pretrain.zeros", 1));
+  CHECK_OK(cape_options_set_bool(o, "model.zeros", 1));
   return o;
 }
 

@@ -387,7 +387,7 @@ BOOST_AUTO_TEST_CASE(weights_fall_with_the_distance_of_features) {
       std::fill_n(b.parameters.begin() + slot.first, slot.size(), 0.0f);
   Matrix cell(1, features);
   for (std::int64_t i = 0; i < features; ++i) cell(0, i) = 1;
-  const Matrix map = cape::attention_map(b, cape::cells_of(cell.view()), 0, true, run);
+  const Matrix map = cape::attention_map(b, cape::cells_of(cell.view()), 0, run);
   for (std::int64_t m = 0; m <= features; ++m)
     for (std::int64_t n = 0; n < features; ++n) {
       double expected = 0;

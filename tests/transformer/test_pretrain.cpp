@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(what_is_known_of_cells_is_learned) {
         BOOST_TEST(kept == (blocks >= 0));
       if (slot.name == "blocks.1.attention.in.weight") BOOST_TEST(kept == (blocks == 0));
     }
-    const Matrix told = cape::tell(fit.backbone, cape::cells_of(unseen.view()), true, one);
+    const Matrix told = cape::tell(fit.backbone, cape::cells_of(unseen.view()), one);
     const auto truth = targets_of(unseen, cape::HeadKind::classes);
     double right = 0, known = 0;
     for (std::int64_t i = 300; i < 400; ++i) { // factors() gives the first 300 again
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(what_is_known_of_cells_is_learned) {
       cape::finetune(start(small()), cells, targets_of(x, cape::HeadKind::numbers), o, run);
   const auto& best = fit.history[static_cast<std::size_t>(fit.best_epoch - 1)];
   BOOST_TEST(best.relative < 0.2);
-  const Matrix told = cape::tell(fit.backbone, cape::cells_of(unseen.view()), true, run);
+  const Matrix told = cape::tell(fit.backbone, cape::cells_of(unseen.view()), run);
   double error = 0;
   for (std::int64_t i = 300; i < 400; ++i) {
     const double sum = unseen(i, 0) + unseen(i, 1) + unseen(i, 2) + unseen(i, 3);
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(targets_that_cannot_be_learned_are_refused) {
     std::ranges::fill(t.values, 7.0);
   }));
   BOOST_TEST(test::fails_with(Status::unsupported, "fine-tuned",
-                              [&] { cape::tell(b, cells, true, run); }));
+                              [&] { cape::tell(b, cells, run); }));
 }
 
 BOOST_AUTO_TEST_CASE(training_stops_when_it_is_told) {
@@ -285,12 +285,12 @@ BOOST_AUTO_TEST_CASE(sparse_and_dense_cells_are_the_same) {
     sparse.offsets.push_back(std::ssize(sparse.values));
   }
   for (const bool zeros : {true, false}) {
-    PretrainOptions training = short_training(2);
-    training.zeros = zeros;
+    auto options = small();
+    options.zeros = zeros;
     Run run(5);
-    const Backbone b = start(small());
-    BOOST_TEST(same(cape::pretrain(b, cape::cells_of(x.view()), training, run),
-                    cape::pretrain(b, cape::cells_of(sparse.view()), training, run)));
+    const Backbone b = start(options);
+    BOOST_TEST(same(cape::pretrain(b, cape::cells_of(x.view()), short_training(2), run),
+                    cape::pretrain(b, cape::cells_of(sparse.view()), short_training(2), run)));
   }
 }
 
@@ -302,11 +302,11 @@ BOOST_AUTO_TEST_CASE(missing_values_are_no_tokens_and_cells_without_any_have_a_p
   Run run;
   const auto fit = cape::pretrain(start(small()), cells, short_training(2), run);
   for (const auto pooling : {cape::Pooling::cls, cape::Pooling::mean, cape::Pooling::max}) {
-    const Matrix rows = cape::embed_cells(fit.backbone, cells, pooling, true, run);
+    const Matrix rows = cape::embed_cells(fit.backbone, cells, pooling, run);
     BOOST_TEST(rows.rows() == 30);
     for (std::int64_t j = 0; j < rows.cols(); ++j) BOOST_TEST(std::isfinite(rows(7, j)));
   }
-  const Matrix vectors = cape::embed_features(fit.backbone, cells, true, run);
+  const Matrix vectors = cape::embed_features(fit.backbone, cells, run);
   BOOST_TEST(std::isnan(vectors(5, 0)));
   BOOST_TEST(std::isfinite(vectors(4, 0)));
 }
@@ -324,10 +324,10 @@ BOOST_AUTO_TEST_CASE(embeddings_are_means_of_rows) {
   const auto row = [&](std::int64_t token, std::int64_t j) {
     return static_cast<double>(rows[static_cast<std::size_t>(token * 32 + j)]);
   };
-  const Matrix cls = cape::embed_cells(b, cells, cape::Pooling::cls, true, run),
-               mean = cape::embed_cells(b, cells, cape::Pooling::mean, true, run),
-               most = cape::embed_cells(b, cells, cape::Pooling::max, true, run),
-               vectors = cape::embed_features(b, cells, true, run);
+  const Matrix cls = cape::embed_cells(b, cells, cape::Pooling::cls, run),
+               mean = cape::embed_cells(b, cells, cape::Pooling::mean, run),
+               most = cape::embed_cells(b, cells, cape::Pooling::max, run),
+               vectors = cape::embed_features(b, cells, run);
   double worst = 0;
   for (std::int64_t c = 0; c < 9; ++c)
     for (std::int64_t j = 0; j < 32; ++j) {
@@ -357,14 +357,14 @@ BOOST_AUTO_TEST_CASE(attention_without_anything_to_tell_tokens_apart_is_even) {
   for (std::int64_t i = 0; i < 7; ++i) x(i, 4) = std::nan("");
   Run run(1, 2);
   for (const std::int64_t block : {-1, 0, 1}) {
-    const Matrix map = cape::attention_map(b, cape::cells_of(x.view()), block, true, run);
+    const Matrix map = cape::attention_map(b, cape::cells_of(x.view()), block, run);
     BOOST_TEST(map.rows() == features + 1);
     for (std::int64_t i = 0; i <= features; ++i)
       for (std::int64_t j = 0; j < features; ++j) // of 11 features and <cls>
         BOOST_TEST(std::fabs(map(i, j) - (i == 4 || j == 4 ? 0 : 1.0 / 12)) < 1e-6);
   }
   BOOST_TEST(test::fails_with(Status::invalid_argument, "block is 2", [&] {
-    cape::attention_map(b, cape::cells_of(x.view()), 2, true, run);
+    cape::attention_map(b, cape::cells_of(x.view()), 2, run);
   }));
 }
 

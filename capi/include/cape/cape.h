@@ -972,8 +972,8 @@ CAPE_API cape_status cape_model_get_options(cape_options* options, const cape_mo
 CAPE_API cape_status cape_model_history(double* out, int64_t n_rows, int64_t n_cols,
                                         const cape_model* model);
 /* A vector of every cell, n_cells x width: pooling "cls" (the row of a token that stands for the
- * cell), "mean" or "max" (over the others; 0 for a cell without values). Of options pretrain.zeros
- * and the run count. The result for a cell does not depend on the others. */
+ * cell), "mean" or "max" (over the others; 0 for a cell without values). The options of the
+ * run count, here and below. The result for a cell does not depend on the others. */
 CAPE_API cape_status cape_model_embed_cells(double* out, int64_t n_rows, int64_t n_cols,
                                             const cape_model* model, const cape_cells* cells,
                                             const char* pooling, const cape_options* options);
@@ -982,8 +982,8 @@ CAPE_API cape_status cape_model_embed_cells(double* out, int64_t n_rows, int64_t
 CAPE_API cape_status cape_model_embed_features(double* out, int64_t n_rows, int64_t n_cols,
                                                const cape_model* model, const cape_cells* cells,
                                                const cape_options* options);
-/* What the model tells of cells, n_cells x n_targets: probabilities of the classes, or numbers. Of
- * options finetune.zeros and the run count. The result for a cell does not depend on the others.
+/* What the model tells of cells, n_cells x n_targets: probabilities of the classes, or numbers.
+ * The result for a cell does not depend on the others.
  * CAPE_UNSUPPORTED for a model that was not fine-tuned. */
 CAPE_API cape_status cape_model_tell(double* out, int64_t n_rows, int64_t n_cols,
                                      const cape_model* model, const cape_cells* cells,
