@@ -60,6 +60,13 @@ random@angles <- structure(t(apply(fit@angles, 1, function(row) {
     r <- rnorm(length(row))
     r / sqrt(sum(r^2)) * sqrt(sum(row^2))
 })), dimnames = dimnames(fit@angles))
+# As many edges between the genes that correlate most, from the more to the less variable one.
+r <- abs(cor(t(x[, train])))
+r[lower.tri(r, diag = TRUE)] <- 0
+r[r < sort(r, decreasing = TRUE)[nrow(cape_edges(fit))]] <- 0
+correlation <- fit
+correlation@embedding <- cape_embed_dag(as(r, "CapeDag"), HyperbolicParam(dims = 32L), seed = 1)
+correlation@angles <- cape_angles(correlation@embedding)
 small <- function(...) BackboneParam(width = 64L, ...)
 variants <- list(
     "none" = list(positions = "none"),
@@ -73,7 +80,13 @@ variants <- list(
     "the same, genes permuted" = list(fit = permuted, positions = "cape"),
     "the same, random angles" = list(fit = random, positions = "cape"),
     "CAPE additive" = list(fit = fit, positions = "cape.additive"),
-    "PCA loadings" = list(positions = loadings))
+    "PCA loadings" = list(positions = loadings),
+    "the default, correlation graph" = list(fit = correlation, positions = "cape"),
+    "CAPE distance" = list(fit = fit, positions = "cape.distance"),
+    "trained + CAPE distance" = list(fit = fit, positions = "cape.distance.trained"),
+    "the same, correlation graph" = list(fit = correlation, positions = "cape.distance.trained"),
+    "relative" = list(positions = "relative"),
+    "trained + relative" = list(positions = "relative.trained"))
 chosen <- Sys.getenv("VARIANTS")
 if (nzchar(chosen)) variants <- variants[as.integer(strsplit(chosen, ",")[[1L]])]
 extra <- eval(parse(text = paste0("list(", Sys.getenv("TRAINING"), ")")))

@@ -113,6 +113,29 @@ test_that("positions come from a fit, a matrix by name, or nowhere", {
     expect_error(cape_pretrain(x, wide, model = BackboneParam()), "40 angles of a feature for 4 heads")
 })
 
+test_that("distances of the ball and the order of features are positions", {
+    x <- table_of()
+    fit <- cape_calculate(x, dag = DagParam(sem = "linear"), embed = HyperbolicParam(dims = 8L), seed = 3)
+    models <- lapply(stats::setNames(nm = c("cape.distance", "cape.distance.trained", "relative", "relative.trained")),
+        function(positions) {
+            model <- cape_pretrain(x, fit, positions = positions, training = quick(), seed = 1)
+            expect_identical(model@positions, positions)
+            expect_true(all(is.finite(predict(model, x))))
+            model
+        })
+    expect_length(unique(lapply(models, function(model) model@model)), 4L)
+    file <- cape_save(models$cape.distance, tempfile(fileext = ".safetensors"))
+    expect_identical(predict(cape_load(file), x), predict(models$cape.distance, x))
+    # The order is that of the fit, else that of x, and counts; for distances it does not.
+    turned <- cape_pretrain(x[6:1, ], positions = "relative", training = quick(), seed = 1)
+    expect_identical(turned@features, paste0("gene", 6:1))
+    expect_identical(cape_pretrain(x[6:1, ], fit, positions = "relative", training = quick(), seed = 1)@model,
+        models$relative@model)
+    expect_error(cape_pretrain(x, positions = "cape.distance"), "needs a 'fit'")
+    expect_error(cape_pretrain(x, positions = "distance"), "'positions'")
+    expect_error(cape_pretrain(x, fit, positions = "relative", model = BackboneParam(attention = "linear")), "exact")
+})
+
 test_that("hidden values tell how good a model is", {
     loss <- cape_hidden_loss(trained, table_of(40, 6), seed = 1)
     expect_named(loss, c("loss", "relative"))

@@ -120,3 +120,30 @@ test_that("an edge in the disk is a geodesic: its points add up to the distance 
     expect_equal(sum(steps), distance(a, b))
     expect_equal(unname(path[50, ]), b)
 })
+
+test_that("a map of attention is drawn in the order of a graph or of what is alike, group by group", {
+    truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
+    x <- cape_simulate_data(truth, 60, mechanism = "linear", seed = 2)
+    model <- cape_pretrain(x, training = PretrainParam(epochs = 1L), seed = 4)
+    map <- cape_attention_map(model, x)
+    plot <- cape_plot_attention(map, truth, limit = 2)
+    drawn <- ggplot2::layer_data(plot, 1)
+    expect_identical(nrow(drawn), 42L)
+    expect_identical(nrow(ggplot2::layer_data(plot, 2)), nrow(cape_edges(truth)))
+    expect_identical(levels(plot$data$row)[1L], "<cls>")
+    expect_identical(levels(plot$data$column), truth@order)
+    at <- plot$data$row == "gene2" & plot$data$column == "gene5"
+    expect_equal(plot$data$share[at], log2(min(max(6 * map["gene2", "gene5"], 0.5), 2)))
+    # An edge is drawn where its effect attends to its cause.
+    edge <- cape_edges(truth)[1, ]
+    square <- plot$layers[[2L]]$data[1, ]
+    expect_identical(c(as.character(square$column), as.character(square$row)), c(edge$from, edge$to))
+    maps <- cape_attention_map(model, x, group = rep(c("a", "b"), 30))
+    expect_identical(levels(cape_plot_attention(maps)$data$panel), c("a", "b"))
+    expect_setequal(levels(cape_plot_attention(maps)$data$column), paste0("gene", 1:6))
+    expect_silent(print(cape_plot_attention(maps)))
+    expect_error(cape_plot_attention(map[1:3, ]), "cape_attention_map")
+    expect_error(cape_plot_attention(list()), "no group")
+    expect_error(cape_plot_attention(map, cape_simulate_dag(5, seed = 1)), "different features")
+    expect_error(cape_plot_attention(map, limit = 1), "'limit'")
+})
