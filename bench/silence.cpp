@@ -87,6 +87,25 @@ cape::Digraph tree(std::int64_t nodes, std::int64_t causes = 2) {
   return cape::Digraph(nodes, edges);
 }
 
+// A training step of a model, and an epoch's end, which renews the checkpoint.
+Row pretrain(const char* name, const char* preset, std::int64_t cells, std::int64_t features) {
+  return {name, [=] {
+            cape::Matrix x = noise(cells, features), angles = noise(features, 256);
+            std::vector<std::string> names;
+            for (std::int64_t i = 0; i < features; ++i) names.push_back("g" + std::to_string(i));
+            cape::BackboneOptions o = cape::backbone_preset(preset);
+            o.values = cape::Values::continuous;
+            Run run;
+            return [=, start = cape::make_backbone(names, angles, o, run)](Run& r) {
+              cape::PretrainOptions training;
+              training.epochs = 2, training.validation = 0;
+              training.batch_cells = cells, training.length = features;
+              cape::Checkpoint checkpoint;
+              cape::pretrain(start, cape::cells_of(x.view()), training, r, &checkpoint);
+            };
+          }};
+}
+
 Row learn(const char* name, std::int64_t rows, std::int64_t cols, cape::DagOptions options) {
   return {name, [=] {
             return [=, x = noise(rows, cols)](Run& run) { cape::learn_dag(x, options, run); };
@@ -306,6 +325,7 @@ int main(int argc, char** argv) {
       attention<float>("linear attention 200,000, 266 features", 200000, 266, false),
       attention<float>("linear attention 20,000, 20,000 features", 20000, 20000, false),
       attention<float>("linear attention and backward 20,000, 266 features", 20000, 266, true),
+      pretrain("pretraining, scgpt, 4 x 1,024 tokens", "scgpt", 4, 1023),
   };
   std::printf("longest time between two occasions to call back, of the processor\n");
   for (const Row& row : rows) {

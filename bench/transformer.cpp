@@ -2,16 +2,24 @@
 // SGEMM's rate, what a second thread brings, and the time of embedding cells; with the bars of
 // docs/performance.md. Ratios are between times of one run, taken alternately.
 //   bench_transformer [ROW...]    rows: step forward threads small; all of them without one.
+//   bench_transformer memory [PART]   peaks, each in a process of its own, beside what was said: of
+//                                     rows that have that part in their names. The longest takes
+//                                     minutes and 3 GB
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 import cape;
 
+#include "peak.hpp"
 #include "timing.hpp"
 
 using bench::processor_seconds;
@@ -52,7 +60,8 @@ cape::Backbone model(const cape::BackboneOptions& options, std::int64_t features
   for (std::int64_t i = 0; i < features; ++i) names.push_back("g" + std::to_string(i));
   cape::Matrix angles(features, columns);
   cape::Rng rng(2, {2});
-  for (std::int64_t i = 0; i < angles.size(); ++i) angles.data()[i] = rng.normal();
+  const double scale = options.positions == cape::PositionKind::distance ? 0.05 : 1; // in the ball
+  for (std::int64_t i = 0; i < angles.size(); ++i) angles.data()[i] = scale * rng.normal();
   cape::Run run;
   return cape::make_backbone(std::move(names), std::move(angles), options, run);
 }
@@ -114,9 +123,86 @@ double least(int n, const std::function<double()>& measure) {
   return best;
 }
 
+void memory_row(const std::string& name, double measured, double said) {
+  std::printf("%-48s measured %8.1f MB, said %8.1f MB, ratio %.2f\n", name.c_str(), measured / 1e6,
+              said / 1e6, said / measured);
+  std::fflush(stdout);
+}
+
+// Of the first step, and a second unless the cells are long.
+void training_memory(const std::string& name, const cape::BackboneOptions& o, std::int64_t columns,
+                     std::int64_t of_table, cape::PretrainOptions training, int threads) {
+  training.epochs = 2;
+  training.validation = 0;
+  const std::int64_t steps = of_table < 5000 ? 2 : 1;
+  const double measured = test::peak_of(
+      [&] {
+        return [=, x = values(std::max<std::int64_t>(training.batch_cells, 2), of_table),
+                start = model(o, of_table, columns)](cape::Run&) {
+          cape::Run run(1, threads, [=](const cape::Progress& p) { return p.step < steps; });
+          try {
+            cape::pretrain(start, cape::cells_of(x.view()), training, run);
+          } catch (const cape::Error& e) {
+            if (e.code() != cape::Status::cancelled) throw;
+          }
+        };
+      },
+      threads);
+  memory_row(name, measured,
+             cape::pretrain_memory(model(o, of_table, columns), training, threads));
+}
+
+void encoding_memory(const std::string& name, const cape::BackboneOptions& o, std::int64_t columns,
+                     std::int64_t of_table, int threads) {
+  const double measured = test::peak_of(
+      [&] {
+        return [=, x = values(1, of_table), start = model(o, of_table, columns)](cape::Run& run) {
+          cape::embed_cells(start, cape::cells_of(x.view()), cape::Pooling::cls, true, run);
+        };
+      },
+      threads);
+  memory_row(name, measured, cape::encode_memory(model(o, of_table, columns), threads));
+}
+
+void memory(std::string_view part) {
+  const auto wanted = [&](const std::string& name) {
+    return name.find(part) != std::string::npos;
+  };
+  const auto train = [&](const std::string& name, const cape::BackboneOptions& o,
+                         std::int64_t columns, std::int64_t of_table, std::int64_t cells,
+                         int threads = 1) {
+    cape::PretrainOptions training;
+    training.batch_cells = cells;
+    training.length = of_table;
+    const std::string full =
+        "training, " + name + ", " + std::to_string(cells) + " x " + std::to_string(of_table) +
+        (threads > 1 ? ", " + std::to_string(threads) + " threads" : "");
+    if (wanted(full)) training_memory(full, o, columns, of_table, training, threads);
+  };
+  cape::BackboneOptions small = cape::backbone_preset("small");
+  for (const int threads : {1, 2}) train("small", small, 32, 500, 16, threads);
+  small.dropout = 0;
+  train("small without dropout", small, 32, 500, 16);
+  small.positions = cape::PositionKind::relative;
+  for (const int threads : {1, 2}) train("relative", small, 0, 1000, 4, threads);
+  small.positions = cape::PositionKind::distance;
+  train("distance", small, 16, 1000, 4);
+  for (const int threads : {1, 2}) train("scgpt", scgpt(), 256, 1024, 4, threads);
+  train("scbert", cape::backbone_preset("scbert"), 100, 4000, 1);
+  for (const std::int64_t tokens : {5000, 10000, 20000}) train("scgpt", scgpt(), 256, tokens, 1, 2);
+  for (const std::int64_t tokens : {5000, 10000, 20000}) {
+    const std::string name = "embedding, scgpt, 1 x " + std::to_string(tokens) + ", 2 threads";
+    if (wanted(name)) encoding_memory(name, scgpt(), 256, tokens, 2);
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "memory") {
+    memory(argc > 2 ? argv[2] : "");
+    return 0;
+  }
   const auto wanted = [&](std::string_view name) {
     if (argc == 1) return true;
     for (int i = 1; i < argc; ++i)

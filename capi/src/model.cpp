@@ -283,8 +283,10 @@ cape_status cape_model_memory(double* pretrain_out, double* embed_out, const cap
   clear(pretrain_out, embed_out);
   return guard(options, [&](const cape_options& o) {
     const cape::Backbone& backbone = backbone_of(model);
-    if (pretrain_out != nullptr) *pretrain_out = cape::pretrain_memory(backbone, o.values.pretrain);
-    if (embed_out != nullptr) *embed_out = cape::encode_memory(backbone);
+    const int threads = make_run(o).threads();
+    if (pretrain_out != nullptr)
+      *pretrain_out = cape::pretrain_memory(backbone, o.values.pretrain, threads);
+    if (embed_out != nullptr) *embed_out = cape::encode_memory(backbone, threads);
   });
 }
 

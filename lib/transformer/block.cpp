@@ -149,21 +149,25 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
     layers::layer_norm_backward<T>(s.normed, part(p, slots_.norm2_gain), s.moments2, d, d,
                                    slope(slots_.norm2_gain), slope(slots_.norm2_bias), run);
   // d is now that of the sum of the feed-forward layer and what passes it by.
-  std::vector<T> branch = d, d_hidden(s.after.size()), d_middle(d.size());
+  std::vector<T> branch = d;
   dropout(std::span<T>(branch), site(2), run);
-  layers::linear_backward<T>(s.after, n, part(p, slots_.ff2_weight), branch, d_hidden,
-                             slope(slots_.ff2_weight), slope(slots_.ff2_bias), run);
-  dropout(std::span<T>(d_hidden), site(1), run);
-  layers::activate_backward<T>(options_.activation, s.before, d_hidden, d_hidden, run);
-  layers::linear_backward<T>(s.middle_normed, n, part(p, slots_.ff1_weight), d_hidden, d_middle,
-                             slope(slots_.ff1_weight), slope(slots_.ff1_bias), run);
-  if (order != NormOrder::pre) layers::add<T>(d, d_middle, run);
-  // Through the norm in the middle: d becomes that of the sum of attention and what passes it by.
-  layers::layer_norm_backward<T>(s.middle, part(p, post ? slots_.norm1_gain : slots_.norm2_gain),
-                                 post ? s.moments1 : s.moments2, d_middle, d,
-                                 slope(post ? slots_.norm1_gain : slots_.norm2_gain),
-                                 slope(post ? slots_.norm1_bias : slots_.norm2_bias), run,
-                                 order == NormOrder::pre ? Into::added : Into::overwritten);
+  {
+    std::vector<T> d_hidden(s.after.size());
+    layers::linear_backward<T>(s.after, n, part(p, slots_.ff2_weight), branch, d_hidden,
+                               slope(slots_.ff2_weight), slope(slots_.ff2_bias), run);
+    dropout(std::span<T>(d_hidden), site(1), run);
+    layers::activate_backward<T>(options_.activation, s.before, d_hidden, d_hidden, run);
+    std::vector<T>& d_middle = branch; // which has been read
+    layers::linear_backward<T>(s.middle_normed, n, part(p, slots_.ff1_weight), d_hidden, d_middle,
+                               slope(slots_.ff1_weight), slope(slots_.ff1_bias), run);
+    if (order != NormOrder::pre) layers::add<T>(d, d_middle, run);
+    // Through the norm in the middle: d becomes that of the sum of attention and what passes it by.
+    layers::layer_norm_backward<T>(s.middle, part(p, post ? slots_.norm1_gain : slots_.norm2_gain),
+                                   post ? s.moments1 : s.moments2, d_middle, d,
+                                   slope(post ? slots_.norm1_gain : slots_.norm2_gain),
+                                   slope(post ? slots_.norm1_bias : slots_.norm2_bias), run,
+                                   order == NormOrder::pre ? Into::added : Into::overwritten);
+  }
   branch = d;
   dropout(std::span<T>(branch), site(0), run);
   std::vector<T> d_attended(s.attended.size());

@@ -27,7 +27,8 @@ namespace {
 template <class F>
 void for_batches(const Backbone& backbone, const Cells& cells, bool keep, Run& run, F body) {
   check_features(cells, backbone);
-  check_memory(encode_memory(backbone), message("a cell of ", cells.features, " features"));
+  check_memory(encode_memory(backbone, run.threads(), keep),
+               message("a cell of ", cells.features, " features"));
   Network<float> network(backbone);
   check_parameters(backbone.parameters.size(), network.slots());
   for_cells(cells, all_cells(cells), run, [&](std::span<const double> values, std::int64_t first) {

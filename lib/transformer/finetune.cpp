@@ -232,7 +232,8 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
   check(start, cells, options);
   const Known known(targets, cells.cells);
   const std::vector<std::int64_t> numbers = known.cells();
-  check_trainable(start, std::ssize(numbers), options);
+  FinetuneOptions step = options;
+  step.batch_cells = cells_of_step(std::ssize(numbers), options);
   const Split split = split_cells(numbers, options.validation, "finetune.split", run.seed());
   std::vector<double> class_weight(known.is_class() ? targets.names.size() : 0, 1.0);
   if (known.is_class()) {
@@ -248,6 +249,7 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
   const Backbone model = with_head(start, targets, options, known, split.training, run);
   const std::int64_t blocks = model.options.blocks,
                      first_block = options.blocks < 0 ? 0 : blocks - options.blocks;
+  check_training_memory(model, finetune_memory(model, step, run.threads()));
   HeadObjective<float> objective(model, class_weight);
   const SampleShape shape{options.length, 0};
   std::vector<double> values, target;
@@ -299,7 +301,7 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
                 .loss = loss,
                 .validate = validate,
                 .baseline = guess(known, model.head, split, class_weight),
-                .identity = hash(message(identity_of(model, cells, fields(given), run.seed()), " ",
+                .identity = hash(message(identity_of(model, cells, fields(given), run), " ",
                                          of_targets.value()))},
                run, checkpoint);
 }

@@ -128,13 +128,13 @@ template <class T>
 void Network<T>::embed_values(std::span<const T> p, Run& run) {
   const Tokens& t = *tokens_;
   const std::int64_t n = t.size(), width = options_.width;
-  value_.assign(at(n * width), T(0));
+  start_.assign(at(n * width), T(0));
   if (options_.value_embedding == ValueEmbedding::table) {
     bin_.resize(at(n));
     for (std::size_t i = 0; i < bin_.size(); ++i)
       bin_[i] = t.hidden[i] != 0 ? static_cast<std::int32_t>(options_.bins)
                                  : static_cast<std::int32_t>(t.value[i]);
-    layers::add_rows<T>(part(p, slots_.value_table), width, bin_, value_, run);
+    layers::add_rows<T>(part(p, slots_.value_table), width, bin_, start_, run);
   } else {
     number_.resize(at(n));
     hidden_.resize(at(n));
@@ -143,22 +143,22 @@ void Network<T>::embed_values(std::span<const T> p, Run& run) {
       number_[i] = static_cast<T>(t.hidden[i] != 0 ? options_.hidden_value
                                                    : static_cast<double>(t.value[i]));
     }
-    value1_.resize(value_.size());
-    value1_active_.resize(value_.size());
+    value1_.resize(start_.size());
+    value1_active_.resize(start_.size());
     layers::linear<T>(number_, n, part(p, slots_.value1_weight), part(p, slots_.value1_bias),
                       value1_, run);
     layers::activate<T>(layers::Activation::relu, value1_, value1_active_, run);
     layers::linear<T>(value1_active_, n, part(p, slots_.value2_weight), part(p, slots_.value2_bias),
-                      value_, run);
+                      start_, run);
   }
   if (options_.embedding_norm) {
     value_moments_.resize(at(n));
-    value_sum_ = value_;
+    value_sum_ = start_;
     layers::layer_norm<T>(value_sum_, {}, part(p, slots_.value_gain), part(p, slots_.value_bias),
-                          norm_epsilon, value_, value_moments_, run);
+                          norm_epsilon, start_, value_moments_, run);
   }
   if (options_.value_embedding == ValueEmbedding::network)
-    layers::add_rows<T>(part(p, slots_.hidden), width, hidden_, value_, run);
+    layers::add_rows<T>(part(p, slots_.hidden), width, hidden_, start_, run);
 }
 
 template <class T>
@@ -187,8 +187,7 @@ void Network<T>::embed(std::span<const T> p, Run& run) {
                           identity_moments_, run);
   }
   embed_values(p, run);
-  start_ = identity_;
-  layers::add<T>(value_, start_, run);
+  layers::add<T>(identity_, start_, run);
   dropout_(std::span<T>(start_), 0, run);
 }
 
@@ -215,14 +214,16 @@ std::span<const T> Network<T>::forward(std::span<const T> p, const Tokens& token
   sequence_.pair_bias = pair_bias_.get();
   if (pair_bias_ != nullptr) pair_bias_->begin(p, run);
   embed(p, run);
-  states_.resize(keep ? blocks_.size() : std::min<std::size_t>(blocks_.size(), 2));
+  // Without a backward pass all blocks share a state, which leaves its rows in out_.
+  states_.resize(keep ? blocks_.size() : std::min<std::size_t>(blocks_.size(), 1));
   std::span<const T> x = start_;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    BlockState<T>& state = states_[keep ? b : b % 2]; // without a backward pass two take turns
+    BlockState<T>& state = states_[keep ? b : 0];
     blocks_[b].forward(p, sequence_, x, dropout_, state, run);
-    x = state.out;
+    if (!keep) out_.swap(state.out);
+    x = keep ? state.out : out_;
   }
-  out_.assign(x.begin(), x.end());
+  if (x.data() != out_.data()) out_.assign(x.begin(), x.end());
   if (options_.norm_order == NormOrder::pre) {
     out_moments_.resize(at(tokens.size()));
     layers::layer_norm<T>(out_, {}, part(p, slots_.norm_gain), part(p, slots_.norm_bias),

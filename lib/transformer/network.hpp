@@ -70,8 +70,8 @@ private:
   std::vector<std::int32_t> row_, hidden_, bin_, cls_; ///< of tables, by token; of tokens, by cell
   std::vector<T> projected_;                           ///< positions
   std::vector<T> identity_, identity_sum_;             ///< of features: after and before its norm
-  std::vector<T> number_, value1_, value1_active_, value_, value_sum_;
-  std::vector<T> start_; ///< what the first block is given
+  std::vector<T> number_, value1_, value1_active_, value_sum_;
+  std::vector<T> start_; ///< what the first block is given; until then values
   std::vector<layers::RowMoments<T>> identity_moments_, value_moments_, out_moments_;
   std::vector<BlockState<T>> states_;
   std::vector<T> out_;

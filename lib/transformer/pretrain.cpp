@@ -121,9 +121,10 @@ void check(const Backbone& start, const Slots& slots, const Cells& cells,
 }
 
 void check_training(const Backbone& start, const Slots& slots, const Cells& cells,
-                    const PretrainOptions& options) {
+                    PretrainOptions options, int threads) {
   check(start, slots, cells, options);
-  check_trainable(start, cells.cells, options);
+  options.batch_cells = cells_of_step(cells.cells, options);
+  check_training_memory(start, pretrain_memory(start, options, threads));
   if (start.options.loss == ValueLoss::cross_entropy && options.cell_weight > 0)
     throw Error(Status::invalid_argument, message("pretrain.cell_weight is ", options.cell_weight,
                                                   "; with model.loss cross_entropy it must be 0"));
@@ -134,7 +135,7 @@ void check_training(const Backbone& start, const Slots& slots, const Cells& cell
 Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOptions& options,
                  Run& run, Checkpoint* checkpoint) {
   Objective<float> objective(start);
-  check_training(start, objective.slots(), cells, options);
+  check_training(start, objective.slots(), cells, options, run.threads());
   const std::int64_t features = cells.features;
   const Split split =
       split_cells(all_cells(cells), options.validation, "pretrain.split", run.seed());
@@ -174,7 +175,7 @@ Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOption
                 .loss = loss,
                 .validate = validate,
                 .baseline = validation.baseline,
-                .identity = hash(message(identity_of(start, cells, fields(given), run.seed()), " ",
+                .identity = hash(message(identity_of(start, cells, fields(given), run), " ",
                                          numbers.fingerprint()))},
                run, checkpoint);
 }

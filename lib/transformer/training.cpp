@@ -62,10 +62,20 @@ private:
   std::vector<Piece> pieces_;
 };
 
+// body(some of the values), in their order, with a poll before each.
+template <class F>
+void for_pieces(std::span<const float> values, Run& run, F body) {
+  constexpr std::size_t size = 1 << 20;
+  for (std::size_t first = 0; first < values.size(); first += size) {
+    run.poll();
+    body(values.subspan(first, std::min(size, values.size() - first)));
+  }
+}
+
 constexpr std::int64_t epoch_values = 3;
 
 void save(const Trained& fit, std::span<const float> parameters, const optim::Adam<float>& adam,
-          std::int64_t step, Checkpoint& checkpoint) {
+          std::int64_t step, Checkpoint& checkpoint, Run& run) {
   std::vector<double> values;
   values.reserve(4 * parameters.size() + at(epoch_values * std::ssize(fit.history)) + 4);
   for (const TrainingEpoch& e : fit.history)
@@ -73,8 +83,11 @@ void save(const Trained& fit, std::span<const float> parameters, const optim::Ad
       values.push_back(std::isnan(v) ? -1 : v);
   values.push_back(static_cast<double>(fit.best_epoch));
   values.push_back(static_cast<double>(step));
-  values.insert(values.end(), parameters.begin(), parameters.end());
-  values.insert(values.end(), fit.backbone.parameters.begin(), fit.backbone.parameters.end());
+  for (const std::span<const float> all : {parameters, std::span(fit.backbone.parameters)})
+    for_pieces(all, run, [&](std::span<const float> piece) {
+      values.insert(values.end(), piece.begin(), piece.end());
+    });
+  run.poll();
   adam.save(values);
   checkpoint.values = std::move(values);
   checkpoint.epoch = std::ssize(fit.history);
@@ -122,28 +135,33 @@ Split split_cells(std::vector<std::int64_t> cells, double share, std::string_vie
   return split;
 }
 
-void check_trainable(const Backbone& start, std::int64_t cells, const TrainingOptions& options) {
+std::int64_t cells_of_step(std::int64_t cells, const TrainingOptions& options) {
   const double held =
       options.validation > 0 ? std::max(options.validation * static_cast<double>(cells), 1.0) : 0.0;
   if (static_cast<double>(cells) - held < 2)
     throw Error(Status::invalid_argument,
                 message("there are ", cells, " cells; two at least must be left to train on"));
-  check_memory(pretrain_memory(start, options),
-               message("training a model of ", start.parameters.size(), " parameters"));
+  return std::min(options.batch_cells, cells);
+}
+
+void check_training_memory(const Backbone& model, double bytes) {
+  check_memory(bytes, message("training a model of ", model.parameters.size(), " parameters"));
 }
 
 std::string identity_of(const Backbone& start, const Cells& cells, const OptionFields& training,
-                        std::uint64_t seed) {
+                        Run& run) {
   BackboneOptions model = start.options;
-  std::string text = message(seed, " ", cells.cells);
+  std::string text = message(run.seed(), " ", cells.cells);
   for (const OptionField& f : fields(model)) text += " " + option_text(f);
   for (const OptionField& f : training) text += " " + option_text(f);
   for (const std::string& name : start.features) text += " " + name;
   for (const std::string& name : start.head.names) text += " " + name;
   ValueHash values;
   values.add({start.positions.data(), at(start.positions.size())});
-  const std::vector<double> parameters(start.parameters.begin(), start.parameters.end());
-  values.add(parameters);
+  for_pieces(start.parameters, run, [&](std::span<const float> piece) {
+    const std::vector<double> parameters(piece.begin(), piece.end());
+    values.add(parameters);
+  });
   values.add(start.head.mean);
   values.add(start.head.sd);
   return message(text, " ", static_cast<int>(start.head.kind), " ",
@@ -208,7 +226,7 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
       fit.backbone.parameters = parameters;
     }
     fit.history.push_back(epoch);
-    if (checkpoint != nullptr) save(fit, parameters, stepper.adam(), step, *checkpoint);
+    if (checkpoint != nullptr) save(fit, parameters, stepper.adam(), step, *checkpoint, run);
   }
   return fit;
 }

@@ -12,9 +12,11 @@ struct Split {
 Split split_cells(std::vector<std::int64_t> cells, double share, std::string_view purpose,
                   std::uint64_t seed);
 
-/// Error(invalid_argument) unless two cells are left beside those of validation, and
-/// Error(out_of_memory) if the training needs more than there is.
-void check_trainable(const Backbone& start, std::int64_t cells, const TrainingOptions& options);
+/// Error(invalid_argument) unless two cells are left beside those of validation; and how many of
+/// them a step has at most.
+std::int64_t cells_of_step(std::int64_t cells, const TrainingOptions& options);
+/// Error(out_of_memory) if the training of that model needs more than there is.
+void check_training_memory(const Backbone& model, double bytes);
 
 struct Training {
   /// The loss of a step for these cells, and its gradient.
@@ -39,6 +41,6 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
 
 /// A text that stands for a model before training, and for the cells, of an identity.
 std::string identity_of(const Backbone& start, const Cells& cells, const OptionFields& training,
-                        std::uint64_t seed);
+                        Run& run);
 
 } // namespace cape

@@ -207,10 +207,14 @@ struct HiddenLoss {
 HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const PretrainOptions& options,
                        Run& run);
 
-/// Bytes that pretrain() needs at most beside the table, and a call of encode() for one cell of all
-/// features.
-double pretrain_memory(const Backbone& backbone, const TrainingOptions& options);
-double encode_memory(const Backbone& backbone);
+/// Bytes that pretrain(), finetune() of a model with its head, and embed_cells() need at the peak
+/// beside the model, the table and the result, within 15 %: linear in the tokens of a cell, but for
+/// positions that are relative or distances. Not counted: validation cells (13 bytes for each of
+/// their tokens), and a checkpoint, 32 bytes for each parameter, twice that while it is renewed.
+/// keep: as attention_map() needs it beside its weights. O(1).
+double pretrain_memory(const Backbone& backbone, const PretrainOptions& options, int threads);
+double finetune_memory(const Backbone& backbone, const FinetuneOptions& options, int threads);
+double encode_memory(const Backbone& backbone, int threads, bool keep = false);
 
 /// A vector of every cell: cells x width, twice that for cls_mean. Means and maxima of a cell
 /// without a value are 0. Reports progress as "encode".

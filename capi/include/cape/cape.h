@@ -1000,8 +1000,9 @@ CAPE_API cape_status cape_model_attention(double* out, int64_t n_rows, int64_t n
 CAPE_API cape_status cape_model_hidden_loss(double* loss_out, double* relative_out,
                                             const cape_model* model, const cape_cells* cells,
                                             const cape_options* options);
-/* Bytes that cape_model_pretrain() needs at most beside the cells, and cape_model_embed_cells().
- * Outputs may be NULL. */
+/* Bytes that cape_model_pretrain() and cape_model_embed_cells() need at the peak on the run's
+ * threads, beside the model, the cells and the result, within 15 %; a checkpoint takes 32 bytes for
+ * each parameter, and twice that while it is renewed. Outputs may be NULL. */
 CAPE_API cape_status cape_model_memory(double* pretrain_out, double* embed_out,
                                        const cape_model* model, const cape_options* options);
 /* Bytes that cape_model_save() will write. options of the run, here and below. */
