@@ -157,7 +157,7 @@ void encoding_memory(const std::string& name, const cape::BackboneOptions& o, st
   const double measured = test::peak_of(
       [&] {
         return [=, x = values(1, of_table), start = model(o, of_table, columns)](cape::Run& run) {
-          cape::embed_cells(start, cape::cells_of(x.view()), cape::Pooling::cls, true, run);
+          cape::embed_cells(start, cape::cells_of(x.view()), cape::Pooling::cls, run);
         };
       },
       threads);

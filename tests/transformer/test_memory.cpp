@@ -64,7 +64,7 @@ double encode_peak(const cape::BackboneOptions& o, std::int64_t features, std::i
   return test::peak_of(
       [&] {
         return [=, x = values(cells, features), start = model(o, features)](cape::Run& run) {
-          cape::embed_cells(start, cape::cells_of(x.view()), cape::Pooling::cls, true, run);
+          cape::embed_cells(start, cape::cells_of(x.view()), cape::Pooling::cls, run);
         };
       },
       threads);
