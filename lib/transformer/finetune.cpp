@@ -252,12 +252,10 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
   check_training_memory(model, finetune_memory(model, step, run.threads()));
   HeadObjective<float> objective(model, class_weight);
   const SampleShape shape{options.length, 0};
-  std::vector<double> values, target;
+  std::vector<double> target;
   // The tokens of some cells, and their targets in the order of the tokens.
-  const auto sample_of = [&](std::span<const std::int64_t> rows, std::uint64_t stream,
-                             auto number) {
-    values.resize(at(std::ssize(rows) * cells.features));
-    cells.read(rows, values.data());
+  const auto sample_of = [&](std::span<const std::int64_t> rows, std::span<const double> values,
+                             std::uint64_t stream, auto number) {
     Sample sample = draw_sample(values, cells.features, model.options, shape, [&](std::int64_t c) {
       return Rng(run.seed(),
                  {hash("finetune.tokens"), stream, static_cast<std::uint64_t>(number(c))});
@@ -269,22 +267,22 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
     return sample;
   };
   const auto loss = [&](std::int64_t step, std::span<const std::int64_t> rows,
-                        std::span<const float> p, std::span<float> gradient) {
-    const Sample sample =
-        sample_of(rows, static_cast<std::uint64_t>(step + 1), [](std::int64_t c) { return c; });
+                        std::span<const double> values, std::span<const float> p,
+                        std::span<float> gradient) {
+    const Sample sample = sample_of(rows, values, static_cast<std::uint64_t>(step + 1),
+                                    [](std::int64_t c) { return c; });
     return objective(p, sample.tokens, target, step, first_block, gradient, run);
   };
-  const std::int64_t at_once = cells_at_once(cells.features);
   const auto validate = [&](std::span<const float> p) {
     double sum = 0, n = 0;
     const std::span<const std::int64_t> all = split.validation;
-    for (std::int64_t first = 0; first < std::ssize(all); first += at_once) {
-      const auto rows = all.subspan(at(first), at(std::min(at_once, std::ssize(all) - first)));
-      const Sample sample = sample_of(rows, 0, [&](std::int64_t c) { return rows[at(c)]; });
+    for_cells(cells, all, run, [&](std::span<const double> values, std::int64_t first) {
+      const auto rows = all.subspan(at(first), values.size() / at(cells.features));
+      const Sample sample = sample_of(rows, values, 0, [&](std::int64_t c) { return rows[at(c)]; });
       const double weight = weight_of(target, class_weight);
       sum += weight * objective(p, sample.tokens, target, -1, blocks, {}, run);
       n += weight;
-    }
+    });
     return sum / n;
   };
   FinetuneOptions given = options;
@@ -295,6 +293,7 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
   return train(model,
                {.name = "finetune",
                 .options = options,
+                .cells = cells,
                 .split = split,
                 .slots = objective.slots(),
                 .moves = [&](const Slot& slot) { return moves(slot, first_block, blocks); },

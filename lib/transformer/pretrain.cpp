@@ -150,11 +150,9 @@ Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOption
                 "false");
   const Validation validation =
       make_validation(cells, split.validation, start.options, shape, numbers, run);
-  std::vector<double> values;
-  const auto loss = [&](std::int64_t step, std::span<const std::int64_t> rows,
-                        std::span<const float> parameters, std::span<float> gradient) {
-    values.resize(at(std::ssize(rows) * features));
-    cells.read(rows, values.data());
+  const auto loss = [&](std::int64_t step, std::span<const std::int64_t>,
+                        std::span<const double> values, std::span<const float> parameters,
+                        std::span<float> gradient) {
     const Sample sample = draw_sample(values, features, start.options, shape, [&](std::int64_t c) {
       return Rng(run.seed(), {hash("pretrain.tokens"), static_cast<std::uint64_t>(step),
                               static_cast<std::uint64_t>(c)});
@@ -169,6 +167,7 @@ Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOption
   return train(start,
                {.name = "pretrain",
                 .options = options,
+                .cells = cells,
                 .split = split,
                 .slots = objective.slots(),
                 .moves = [](const Slot& slot) { return !slot.name.starts_with("head."); },

@@ -89,6 +89,10 @@ std::int64_t cells_at_once(std::int64_t features) {
   return std::max<std::int64_t>(tokens / (features + 1), 1);
 }
 
+std::int64_t cells_in_a_read(std::int64_t features, std::int64_t group) {
+  return std::max<std::int64_t>(values_in_a_read / (features * group), 1) * group;
+}
+
 void check_features(const Cells& cells, const Backbone& backbone) {
   if (cells.features != std::ssize(backbone.features))
     throw Error(Status::dim_mismatch,

@@ -29,18 +29,29 @@ void check_features(const Cells& cells, const Backbone& backbone);
 /// The numbers of all cells.
 std::vector<std::int64_t> all_cells(const Cells& cells);
 
+inline constexpr std::int64_t values_in_a_read = 1 << 21;
+/// How many cells are read at once, in groups of so many: far more than a batch has, since a file
+/// answers few large questions sooner than many small ones.
+std::int64_t cells_in_a_read(std::int64_t features, std::int64_t group);
+
 /// body(values, number of the first among `numbers`) for these cells, some at a time.
 template <class F>
 void for_cells(const Cells& cells, std::span<const std::int64_t> numbers, Run& run, F body) {
-  const std::int64_t some = cells_at_once(cells.features);
+  const std::int64_t some = cells_at_once(cells.features),
+                     reads = cells_in_a_read(cells.features, some), all = std::ssize(numbers);
   std::vector<double> values;
-  for (std::int64_t first = 0; first < std::ssize(numbers); first += some) {
+  for (std::int64_t begin = 0; begin < all; begin += reads) {
+    const std::int64_t end = std::min(begin + reads, all);
     run.poll();
-    const std::int64_t n = std::min(some, std::ssize(numbers) - first);
-    values.resize(static_cast<std::size_t>(n * cells.features));
-    cells.read(numbers.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)),
-               values.data());
-    body(std::span<const double>(values), first);
+    values.resize(at((end - begin) * cells.features));
+    cells.read(numbers.subspan(at(begin), at(end - begin)), values.data());
+    for (std::int64_t first = begin; first < end; first += some) {
+      run.poll();
+      const std::int64_t n = std::min(some, end - first);
+      body(std::span<const double>(values).subspan(at((first - begin) * cells.features),
+                                                   at(n * cells.features)),
+           first);
+    }
   }
 }
 

@@ -18,6 +18,7 @@ module;
 module cape.transformer;
 import cape.attention;
 import cape.optim;
+#include "transformer/tokens.hpp"
 #include "transformer/training.hpp"
 
 namespace cape {
@@ -184,7 +185,21 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
                              message(training.name, ".batch"));
   Stepper stepper(training);
   std::vector<float> parameters = start.parameters, gradient(parameters.size());
-  std::vector<std::int64_t> rows;
+  const std::int64_t features = training.cells.features,
+                     ahead = cells_in_a_read(features, batch) / batch;
+  std::vector<std::int64_t> rows, start_of; // of the steps whose cells were read
+  std::vector<double> values;
+  // The cells of the next n steps.
+  const auto read = [&](std::int64_t n) {
+    rows.clear();
+    start_of.assign(1, 0);
+    for (std::int64_t s = 0; s < n; ++s) {
+      for (const std::int64_t i : batches.next()) rows.push_back(cells[at(i)]);
+      start_of.push_back(std::ssize(rows));
+    }
+    values.resize(at(std::ssize(rows) * features));
+    training.cells.read(rows, values.data());
+  };
   std::int64_t step = 0;
   if (checkpoint != nullptr) {
     checkpoint->claim(training.identity, "table, model, options or seed");
@@ -200,9 +215,13 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
   while (!ended()) {
     TrainingEpoch epoch{std::ssize(fit.history) + 1, 0, none, none};
     for (std::int64_t s = 0; s < steps_per_epoch; ++s, ++step) {
-      rows.clear();
-      for (const std::int64_t i : batches.next()) rows.push_back(cells[at(i)]);
-      const double loss = training.loss(step, rows, parameters, gradient);
+      if (s % ahead == 0) read(std::min(ahead, steps_per_epoch - s));
+      const std::int64_t first = start_of[at(s % ahead)],
+                         n = start_of[at(s % ahead + 1)] - first;
+      const double loss = training.loss(
+          step, std::span<const std::int64_t>(rows).subspan(at(first), at(n)),
+          std::span<const double>(values).subspan(at(first * features), at(n * features)),
+          parameters, gradient);
       const double length = optim::clip_norm<float>(gradient, options.clip, run);
       if (!std::isfinite(loss) || !std::isfinite(length))
         throw Error(Status::not_converged,

@@ -19,14 +19,16 @@ std::int64_t cells_of_step(std::int64_t cells, const TrainingOptions& options);
 void check_training_memory(const Backbone& model, double bytes);
 
 struct Training {
-  /// The loss of a step for these cells, and its gradient.
+  /// The loss of a step for these cells, whose values are cells x features, and its gradient.
   using Loss = std::function<double(std::int64_t step, std::span<const std::int64_t> cells,
+                                    std::span<const double> values,
                                     std::span<const float> parameters, std::span<float> gradient)>;
   /// The loss of the validation cells.
   using Validate = std::function<double(std::span<const float> parameters)>;
 
   std::string_view name; ///< of its progress and random numbers
   const TrainingOptions& options;
+  const Cells& cells;
   const Split& split;
   const Slots& slots;
   std::function<bool(const Slot&)> moves; ///< whether a tensor is trained

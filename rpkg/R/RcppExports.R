@@ -57,6 +57,10 @@ core_check_options <- function(settings) {
     invisible(.Call(`_capeOmics_core_check_options`, settings))
 }
 
+core_cells_values <- function(x, cells) {
+    .Call(`_capeOmics_core_cells_values`, x, cells)
+}
+
 core_compare_graphs <- function(estimated, truth) {
     .Call(`_capeOmics_core_compare_graphs`, estimated, truth)
 }

@@ -41,7 +41,7 @@ cape_finetune <- function(model, x, target, training = FinetuneParam(), assay.ty
     seed <- run_seed(seed)
     target <- as_target(x, target)
     values <- model_values(model, x, assay.type, max.missing, verbose)
-    silent <- colSums(!is.na(values)) == 0
+    silent <- !have_values(values)
     if (any(silent)) {
         target$values[silent, ] <- NA
         warning(count_of(sum(silent), "cell"), " without values: left out (", some_of(quoted(colnames(values)[silent])),
@@ -137,7 +137,7 @@ predict_target <- function(model, values, type, run, verbose) {
         cape_error("'type' is \"class\", and the model tells numbers (", some_of(quoted(about$targets)),
             "); ask for type = \"target\"")
     }
-    speaks <- colSums(!is.na(values)) > 0
+    speaks <- have_values(values)
     out <- matrix(NA_real_, ncol(values), length(about$targets), dimnames = list(colnames(values), about$targets))
     out[speaks, ] <- with_progress(verbose, function(progress) {
         with_features(model@features, core_model_tell(model@model, values[, speaks, drop = FALSE], run, progress),

@@ -6,8 +6,8 @@ most_features <- 500L
 
 # `cells` of the result are the cells of x that it holds: those without counts, or without a value, are not
 # among them, and everything else is as if `x` did not have them. With `batch` features are chosen by their
-# variance within batches.
-cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NULL) {
+# variance within batches. With `stream` values that are no matrix are those of cells_of().
+cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NULL, stream = FALSE) {
     source <- choose_assay(x, assay.type, verbose)
     names <- feature_names(x)
     cells <- if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else as.vector(colnames(x))
@@ -47,8 +47,8 @@ cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NUL
         if (length(used) < 10L) {
             too_small(if (is.null(rows)) nrow(x) else length(rows), length(used))
         }
-        table <- chosen_values(source$values, rows, used, scaling, batch[used], known)
-        speaks <- if (counted) colSums(table$values, na.rm = TRUE) > 0 else colSums(!is.na(table$values)) > 0
+        table <- chosen_values(source$values, rows, used, scaling, batch[used], known, stream)
+        speaks <- if (counted) have_counts(table$values) else have_values(table$values)
         if (all(speaks) || !any(speaks)) {
             break
         }
@@ -65,8 +65,8 @@ cape_as_input <- function(x, assay.type, subset.row, param, verbose, batch = NUL
         warning(count_of(length(empty), "cell"), if (counted) " without counts in the features used"
             else " without a value", " (", some_of(quoted(cells[empty])), "): left out of the fit", call. = FALSE)
     }
-    core_set_dimnames(table$values, list(unique_names(names, table$rows), cells[used]))
-    list(values = table$values, rows = table$rows, cells = used, input = list(
+    values <- with_dimnames(table$values, list(unique_names(names, table$rows), cells[used]))
+    list(values = values, rows = table$rows, cells = used, input = list(
         n_features = nrow(x), n_cells = ncol(x), empty = cells[empty], assay = source$name,
         transformation = if (is.null(scaling)) "none" else scaling$transformation))
 }
@@ -96,7 +96,7 @@ own_size_factors <- function(x, sizes) {
 }
 
 # The rows that are used, transformed, of the cells `used`. `scan` is that of all cells, if it is known.
-chosen_values <- function(values, rows, used, scaling, batch, scan = NULL) {
+chosen_values <- function(values, rows, used, scaling, batch, scan = NULL, stream = FALSE) {
     if (length(used) < ncol(values)) {
         values <- values[, used, drop = FALSE]
         scan <- NULL
@@ -115,8 +115,9 @@ chosen_values <- function(values, rows, used, scaling, batch, scan = NULL) {
     if (is.null(rows)) {
         rows <- choose_rows(scan)
     }
-    list(values = read_rows(values, rows, factors, if (is.null(own)) "natural" else "binary"), rows = rows,
-        n_varying = sum(scan$varies))
+    logarithm <- if (is.null(own)) "natural" else "binary"
+    list(values = if (stream) cells_of(values, rows, factors, logarithm, sum(scan$missing) == 0)
+        else read_rows(values, rows, factors, logarithm), rows = rows, n_varying = sum(scan$varies))
 }
 
 too_small <- function(features, cells) {

@@ -14,6 +14,11 @@
 #' [cape_fit()] does. `values = "fixed_bins"` (the preset `"scbert"`) takes logarithms of its own, so that it
 #' needs scaled counts: name such an assay.
 #'
+#' A sparse or file-backed assay (dgCMatrix, DelayedMatrix) is not made dense: cells are read as they are needed, some
+#' two million values (16 MB) at once, with the bits that a matrix in memory gives. Training takes cells in random
+#' order, so that each such read may go through the whole file: with 2,000 features and 20,000 cells 18 times an
+#' epoch. docs/performance.md of the sources has times.
+#'
 #' @inheritParams cape_fit
 #' @param x as for [cape_fit()].
 #' @param fit a [CapeFit-class], or a SingleCellExperiment from [cape_fit()], for `positions` that come from it; its
@@ -57,14 +62,15 @@ cape_pretrain <- function(x, fit = NULL, preset = c("small", "scgpt", "scbert", 
     place <- positions_for(fit, positions)
     features <- place$features
     if (is.null(features)) {
-        input <- cape_as_input(x, assay.type, subset.row, DagParam(missing = "mask"), verbose)
+        input <- cape_as_input(x, assay.type, subset.row, DagParam(missing = "mask"), verbose, stream = TRUE)
         features <- rownames(input$values)
         place$matrix <- rows_for(place$matrix, features)
     } else {
         if (!is.null(subset.row)) {
             cape_error("'subset.row' is given beside a fit, whose ", length(features), " features are used")
         }
-        input <- cape_as_input(x, assay.type, in_table(features, x), DagParam(missing = "mask"), verbose)
+        input <- cape_as_input(x, assay.type, in_table(features, x), DagParam(missing = "mask"), verbose,
+            stream = TRUE)
     }
     backbone <- if (is.null(model)) default_backbone(preset, place) else model
     if (is.null(training)) training <- PretrainParam(preset)
@@ -244,7 +250,7 @@ predict_rows <- function(model, x, type, pooling, assay.type, max.missing, num.t
     check_flag(verbose, "verbose")
     values <- model_values(model, x, assay.type, max.missing, verbose)
     chosen <- run_settings(0L, num.threads)
-    speaks <- colSums(!is.na(values)) > 0
+    speaks <- have_values(values)
     out <- with_progress(verbose, function(progress) {
         with_features(model@features, if (type == "cells") {
             core_model_embed_cells(model@model, values[, speaks, drop = FALSE], pooling, chosen, progress)
@@ -290,17 +296,13 @@ model_values <- function(model, x, assay.type, max.missing, verbose) {
             quoted(made), call. = FALSE)
     }
     factors <- if (!is.null(scaling)) {
-        core_cell_factors(scaling$sizes, scaling$own, as.numeric(registry_default("preprocess.target_sum")))
+        replace(core_cell_factors(scaling$sizes, scaling$own, as.numeric(registry_default("preprocess.target_sum"))),
+            scaling$sizes == 0, NA)
     }
-    values <- matrix(NA_real_, length(rows), ncol(x))
-    values[!lost, ] <- read_rows(source$values, rows[!lost], factors,
-        if (is.null(scaling$own)) "natural" else "binary")
-    if (!is.null(scaling)) {
-        values[, scaling$sizes == 0] <- NA
-    }
-    dimnames(values) <- list(model@features,
-        if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else as.vector(colnames(x)))
-    values
+    values <- cells_of(source$values, rows, factors, if (is.null(scaling$own)) "natural" else "binary",
+        sum(scan$missing) == 0)
+    with_dimnames(values, list(model@features,
+        if (is.null(colnames(x))) paste0("cell", seq_len(ncol(x))) else as.vector(colnames(x))))
 }
 
 #' How well hidden values are predicted
@@ -374,7 +376,7 @@ cape_attention_map <- function(model, x, group = NULL, block = NULL, assay.type 
         dimnames(out) <- list(c(model@features, "<cls>"), model@features)
         out
     }
-    speaks <- which(colSums(!is.na(values)) > 0)
+    speaks <- which(have_values(values))
     if (is.null(group)) map(speaks) else lapply(split(speaks, as.character(group)[speaks]), map)
 }
 

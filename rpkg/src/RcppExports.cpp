@@ -177,6 +177,17 @@ BEGIN_RCPP
     return R_NilValue;
 END_RCPP
 }
+// core_cells_values
+Rcpp::NumericMatrix core_cells_values(const Rcpp::RObject& x, const Rcpp::IntegerVector& cells);
+RcppExport SEXP _capeOmics_core_cells_values(SEXP xSEXP, SEXP cellsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type x(xSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type cells(cellsSEXP);
+    rcpp_result_gen = Rcpp::wrap(core_cells_values(x, cells));
+    return rcpp_result_gen;
+END_RCPP
+}
 // core_compare_graphs
 Rcpp::List core_compare_graphs(const arma::mat& estimated, const arma::mat& truth);
 RcppExport SEXP _capeOmics_core_compare_graphs(SEXP estimatedSEXP, SEXP truthSEXP) {
@@ -320,12 +331,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_model_pretrain
-Rcpp::List core_model_pretrain(const Rcpp::RawVector& start, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
+Rcpp::List core_model_pretrain(const Rcpp::RawVector& start, const Rcpp::RObject& values, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
 RcppExport SEXP _capeOmics_core_model_pretrain(SEXP startSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type start(startSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
     Rcpp::traits::input_parameter< const Rcpp::Nullable<Rcpp::Environment>& >::type store(storeSEXP);
@@ -334,12 +345,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_model_finetune
-Rcpp::List core_model_finetune(const Rcpp::RawVector& start, const arma::mat& values, const std::string& kind, const Rcpp::CharacterVector& names, const arma::mat& targets, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
+Rcpp::List core_model_finetune(const Rcpp::RawVector& start, const Rcpp::RObject& values, const std::string& kind, const Rcpp::CharacterVector& names, const arma::mat& targets, const Rcpp::CharacterVector& settings, SEXP progress, const Rcpp::Nullable<Rcpp::Environment>& store);
 RcppExport SEXP _capeOmics_core_model_finetune(SEXP startSEXP, SEXP valuesSEXP, SEXP kindSEXP, SEXP namesSEXP, SEXP targetsSEXP, SEXP settingsSEXP, SEXP progressSEXP, SEXP storeSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type start(startSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< const std::string& >::type kind(kindSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type names(namesSEXP);
     Rcpp::traits::input_parameter< const arma::mat& >::type targets(targetsSEXP);
@@ -351,12 +362,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_model_tell
-arma::mat core_model_tell(const Rcpp::RawVector& bytes, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress);
+arma::mat core_model_tell(const Rcpp::RawVector& bytes, const Rcpp::RObject& values, const Rcpp::CharacterVector& settings, SEXP progress);
 RcppExport SEXP _capeOmics_core_model_tell(SEXP bytesSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
     rcpp_result_gen = Rcpp::wrap(core_model_tell(bytes, values, settings, progress));
@@ -387,12 +398,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_model_embed_cells
-arma::mat core_model_embed_cells(const Rcpp::RawVector& bytes, const arma::mat& values, const std::string& pooling, const Rcpp::CharacterVector& settings, SEXP progress);
+arma::mat core_model_embed_cells(const Rcpp::RawVector& bytes, const Rcpp::RObject& values, const std::string& pooling, const Rcpp::CharacterVector& settings, SEXP progress);
 RcppExport SEXP _capeOmics_core_model_embed_cells(SEXP bytesSEXP, SEXP valuesSEXP, SEXP poolingSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< const std::string& >::type pooling(poolingSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
@@ -401,12 +412,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_model_embed_features
-arma::mat core_model_embed_features(const Rcpp::RawVector& bytes, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress);
+arma::mat core_model_embed_features(const Rcpp::RawVector& bytes, const Rcpp::RObject& values, const Rcpp::CharacterVector& settings, SEXP progress);
 RcppExport SEXP _capeOmics_core_model_embed_features(SEXP bytesSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
     rcpp_result_gen = Rcpp::wrap(core_model_embed_features(bytes, values, settings, progress));
@@ -414,12 +425,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_model_attention
-arma::mat core_model_attention(const Rcpp::RawVector& bytes, const arma::mat& values, int block, const Rcpp::CharacterVector& settings, SEXP progress);
+arma::mat core_model_attention(const Rcpp::RawVector& bytes, const Rcpp::RObject& values, int block, const Rcpp::CharacterVector& settings, SEXP progress);
 RcppExport SEXP _capeOmics_core_model_attention(SEXP bytesSEXP, SEXP valuesSEXP, SEXP blockSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< int >::type block(blockSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
@@ -428,12 +439,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // core_model_hidden_loss
-Rcpp::NumericVector core_model_hidden_loss(const Rcpp::RawVector& bytes, const arma::mat& values, const Rcpp::CharacterVector& settings, SEXP progress);
+Rcpp::NumericVector core_model_hidden_loss(const Rcpp::RawVector& bytes, const Rcpp::RObject& values, const Rcpp::CharacterVector& settings, SEXP progress);
 RcppExport SEXP _capeOmics_core_model_hidden_loss(SEXP bytesSEXP, SEXP valuesSEXP, SEXP settingsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< const Rcpp::RawVector& >::type bytes(bytesSEXP);
-    Rcpp::traits::input_parameter< const arma::mat& >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::RObject& >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type settings(settingsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type progress(progressSEXP);
     rcpp_result_gen = Rcpp::wrap(core_model_hidden_loss(bytes, values, settings, progress));
@@ -639,6 +650,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_capeOmics_core_blas_rate", (DL_FUNC) &_capeOmics_core_blas_rate, 1},
     {"_capeOmics_core_registry", (DL_FUNC) &_capeOmics_core_registry, 0},
     {"_capeOmics_core_check_options", (DL_FUNC) &_capeOmics_core_check_options, 1},
+    {"_capeOmics_core_cells_values", (DL_FUNC) &_capeOmics_core_cells_values, 2},
     {"_capeOmics_core_compare_graphs", (DL_FUNC) &_capeOmics_core_compare_graphs, 2},
     {"_capeOmics_core_compare_scores", (DL_FUNC) &_capeOmics_core_compare_scores, 2},
     {"_capeOmics_core_learn_dag", (DL_FUNC) &_capeOmics_core_learn_dag, 5},

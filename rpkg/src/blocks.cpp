@@ -1,88 +1,8 @@
 // Assays (features x cells) in blocks of cells, as R reads them, to the core, which knows what library
 // sizes, transformations and variances are.
-#include "glue.hpp"
+#include "blocks.hpp"
 
 using namespace capeomics;
-
-namespace {
-
-// A dgCMatrix of features x cells as the core's cells x features: the same memory, read by row.
-cape_sparse_view by_cell(const SparseColumns &assay) {
-  cape_sparse_view v = assay.view();
-  std::swap(v.n_rows, v.n_cols);
-  v.layout = CAPE_ROW_MAJOR;
-  return v;
-}
-
-// A block, a double matrix or a dgCMatrix, likewise.
-class Block {
-public:
-  explicit Block(const Rcpp::RObject &x) : is_sparse_(x.isS4()) {
-    if (is_sparse_) {
-      columns_ = std::make_unique<SparseColumns>(Rcpp::S4(x));
-      sparse_ = by_cell(*columns_);
-    } else {
-      values_ = Rcpp::NumericMatrix(x);
-      dense_ = CAPE_ROW_MATRIX_VIEW(values_.begin(), values_.ncol(), values_.nrow());
-    }
-  }
-  int64_t n_cells() const { return is_sparse_ ? sparse_.n_rows : dense_.n_rows; }
-  // for_dense or for_sparse, with the view of the block.
-  template <class Dense, class Sparse>
-  cape_status give(Dense for_dense, Sparse for_sparse) const {
-    return is_sparse_ ? for_sparse(&sparse_) : for_dense(&dense_);
-  }
-
-private:
-  bool is_sparse_;
-  std::unique_ptr<SparseColumns> columns_;
-  Rcpp::NumericMatrix values_;
-  cape_matrix_view dense_{};
-  cape_sparse_view sparse_{};
-};
-
-// These rows of an assay that has `n`, or for NULL all, as the core takes them.
-class Features {
-public:
-  Features(int n, const Rcpp::Nullable<Rcpp::IntegerVector> &rows) : size_(n) {
-    if (rows.isNull())
-      return;
-    numbers_ = zero_based(Rcpp::IntegerVector(rows.get()));
-    size_ = static_cast<int>(numbers_.size());
-    numbers_.push_back(0); // an empty list has an address too, since NULL is all
-    list_ = numbers_.data();
-  }
-  const int64_t *list() const { return list_; }
-  int size() const { return size_; }
-
-private:
-  std::vector<int64_t> numbers_;
-  const int64_t *list_ = nullptr;
-  int size_;
-};
-
-// The factors of some cells of an assay; none for NULL.
-class Factors {
-public:
-  explicit Factors(const Rcpp::Nullable<Rcpp::NumericVector> &all) {
-    if (all.isNotNull())
-      all_ = Rcpp::NumericVector(all.get());
-  }
-  const double *of(const Rcpp::IntegerVector &cells) {
-    some_.clear();
-    if (all_.size() == 0)
-      return nullptr;
-    for (const int cell : cells)
-      some_.push_back(all_[cell - 1]);
-    return some_.data();
-  }
-
-private:
-  Rcpp::NumericVector all_;
-  std::vector<double> some_;
-};
-
-} // namespace
 
 // The rows of cape_scan_summary(), of `rows` (NULL: all) of an assay with that many features, whose cells
 // come in groups of blocks: read() gives a block from the numbers of its cells.
@@ -156,14 +76,7 @@ Rcpp::NumericMatrix core_transform(int n_features, int n_cells,
   for (R_xlen_t b = 0; b < blocks.size(); ++b) {
     const Rcpp::IntegerVector cells(blocks[b]);
     const double *f = factor.of(cells);
-    check(Block(read(cells)).give(
-        [&](auto *x) {
-          return cape_transform_by_row(to, cells.size(), n, x, f, logarithm, features.list());
-        },
-        [&](auto *x) {
-          return cape_transform_by_row_sparse(to, cells.size(), n, x, f, logarithm,
-                                              features.list());
-        }));
+    transform_block(to, cells.size(), Block(read(cells)), features, f, logarithm);
     to += static_cast<R_xlen_t>(n) * cells.size();
   }
   return out;

@@ -3,6 +3,7 @@
 #include "attention.cpp"
 #include "blocks.cpp"
 #include "build.cpp"
+#include "cells.cpp"
 #include "compare.cpp"
 #include "dag.cpp"
 #include "embedding.cpp"

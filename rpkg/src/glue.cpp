@@ -3,6 +3,8 @@
 namespace capeomics {
 namespace {
 
+std::exception_ptr failure;
+
 void check_interrupt(void *) { R_CheckUserInterrupt(); }
 
 // A call of R's progress function.
@@ -29,13 +31,19 @@ void show(void *display) {
 
 } // namespace
 
-void check(cape_status status) {
+void keep_failure(std::exception_ptr why) { failure = std::move(why); }
+
+void check(cape_status status) { check(status, cape_last_error()); }
+
+void check(cape_status status, const char *why) {
   if (status == CAPE_OK)
     return;
+  if (status == CAPE_IO && failure)
+    std::rethrow_exception(std::exchange(failure, nullptr));
   if (status == CAPE_CANCELLED)
     throw Rcpp::internal::InterruptedException();
   Rcpp::Function signal = Rcpp::Environment::namespace_env("capeOmics")["signal_core_error"];
-  signal(cape_status_name(status), cape_last_error());
+  signal(cape_status_name(status), why);
 }
 
 Options::Options(const Rcpp::CharacterVector &settings, SEXP progress) : progress_(progress) {
@@ -116,6 +124,7 @@ void Checkpoint::keep_if_due() {
 }
 
 void Checkpoint::check_or_keep(cape_status status) {
+  const std::string why = cape_last_error(); // that of the calls below comes next
   int64_t bytes = 0, epochs = 0;
   if (get() != nullptr && status != CAPE_OK &&
       cape_checkpoint_size(&bytes, &epochs, checkpoint_.get()) == CAPE_OK &&
@@ -126,7 +135,7 @@ void Checkpoint::check_or_keep(cape_status status) {
       store_["epochs"] = static_cast<double>(epochs);
     }
   }
-  check(status);
+  check(status, why.c_str());
 }
 
 } // namespace capeomics

@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,9 @@ namespace capeomics {
 // Turns a failure into an R error of class capeError, and a cancellation into R's interrupt. Both
 // leave by C++ unwinding, so that handles are freed.
 void check(cape_status status);
+void check(cape_status status, const char *why);
+// Why R gave up in a callback of the core: check() of the call throws that in place of CAPE_IO.
+void keep_failure(std::exception_ptr why);
 
 template <class T, void (*Free)(T *)> class Handle {
 public:

@@ -1,5 +1,5 @@
 // Transformers over features. A model is a raw vector in R: the bytes of its safetensors file.
-#include "glue.hpp"
+#include "cells.hpp"
 
 using namespace capeomics;
 
@@ -53,18 +53,6 @@ template <class Read> Rcpp::CharacterVector names_of(int64_t n, Read read) {
   }
   return out;
 }
-
-// values: features x cells, as an assay; the cells of the core are its columns.
-struct Cells {
-  explicit Cells(const arma::mat &values) : table(table_view(values)) {
-    cells.struct_size = sizeof cells;
-    cells.dense = &table;
-    cells.sparse = nullptr;
-    cells.source = nullptr;
-  }
-  cape_matrix_view table;
-  cape_cells cells;
-};
 
 // The values of all options of models and their training, by key.
 Rcpp::List option_values(const cape_options *options) {
@@ -133,7 +121,7 @@ Rcpp::RawVector core_model_new(const Rcpp::CharacterVector &features,
 }
 
 // [[Rcpp::export(rng = false)]]
-Rcpp::List core_model_pretrain(const Rcpp::RawVector &start, const arma::mat &values,
+Rcpp::List core_model_pretrain(const Rcpp::RawVector &start, const Rcpp::RObject &values,
                                const Rcpp::CharacterVector &settings, SEXP progress,
                                const Rcpp::Nullable<Rcpp::Environment> &store) {
   Options options(settings, progress);
@@ -141,14 +129,14 @@ Rcpp::List core_model_pretrain(const Rcpp::RawVector &start, const arma::mat &va
   load(from, start, options);
   const Cells cells(values);
   Checkpoint checkpoint(store, options);
-  checkpoint.check_or_keep(cape_model_pretrain(model.out(), from.get(), &cells.cells,
+  checkpoint.check_or_keep(cape_model_pretrain(model.out(), from.get(), cells.get(),
                                                checkpoint.get(), options.get()));
   return trained(model, options);
 }
 
 // values as in core_model_pretrain(); targets: cells x 1 classes, from 0, or cells x names.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List core_model_finetune(const Rcpp::RawVector &start, const arma::mat &values,
+Rcpp::List core_model_finetune(const Rcpp::RawVector &start, const Rcpp::RObject &values,
                                const std::string &kind, const Rcpp::CharacterVector &names,
                                const arma::mat &targets, const Rcpp::CharacterVector &settings,
                                SEXP progress, const Rcpp::Nullable<Rcpp::Environment> &store) {
@@ -163,22 +151,23 @@ Rcpp::List core_model_finetune(const Rcpp::RawVector &start, const arma::mat &va
   const cape_targets given{sizeof given, kind.c_str(), told.data(),
                            static_cast<int64_t>(told.size()), &known};
   Checkpoint checkpoint(store, options);
-  checkpoint.check_or_keep(cape_model_finetune(model.out(), from.get(), &cells.cells, &given,
+  checkpoint.check_or_keep(cape_model_finetune(model.out(), from.get(), cells.get(), &given,
                                                checkpoint.get(), options.get()));
   return trained(model, options);
 }
 
 // cells x what the model tells.
 // [[Rcpp::export(rng = false)]]
-arma::mat core_model_tell(const Rcpp::RawVector &bytes, const arma::mat &values,
+arma::mat core_model_tell(const Rcpp::RawVector &bytes, const Rcpp::RObject &values,
                           const Rcpp::CharacterVector &settings, SEXP progress) {
   Options options(settings, progress);
   Model model;
   load(model, bytes, options);
   const Cells cells(values);
-  arma::mat out(values.n_cols, static_cast<arma::uword>(describe(model).n_targets));
+  arma::mat out(static_cast<arma::uword>(cells.n_cells()),
+                static_cast<arma::uword>(describe(model).n_targets));
   check(cape_model_tell(out.memptr(), static_cast<int64_t>(out.n_rows),
-                        static_cast<int64_t>(out.n_cols), model.get(), &cells.cells,
+                        static_cast<int64_t>(out.n_cols), model.get(), cells.get(),
                         options.get()));
   return out;
 }
@@ -224,59 +213,63 @@ Rcpp::List core_model_describe(const Rcpp::RawVector &bytes) {
 
 // cells x width.
 // [[Rcpp::export(rng = false)]]
-arma::mat core_model_embed_cells(const Rcpp::RawVector &bytes, const arma::mat &values,
+arma::mat core_model_embed_cells(const Rcpp::RawVector &bytes, const Rcpp::RObject &values,
                                  const std::string &pooling, const Rcpp::CharacterVector &settings,
                                  SEXP progress) {
   Options options(settings, progress);
   Model model;
   load(model, bytes, options);
   const Cells cells(values);
-  arma::mat out(values.n_cols, static_cast<arma::uword>(describe(model).width));
+  arma::mat out(static_cast<arma::uword>(cells.n_cells()),
+                static_cast<arma::uword>(describe(model).width));
   check(cape_model_embed_cells(out.memptr(), static_cast<int64_t>(out.n_rows),
-                               static_cast<int64_t>(out.n_cols), model.get(), &cells.cells,
+                               static_cast<int64_t>(out.n_cols), model.get(), cells.get(),
                                pooling.c_str(), options.get()));
   return out;
 }
 
 // features x width.
 // [[Rcpp::export(rng = false)]]
-arma::mat core_model_embed_features(const Rcpp::RawVector &bytes, const arma::mat &values,
+arma::mat core_model_embed_features(const Rcpp::RawVector &bytes, const Rcpp::RObject &values,
                                     const Rcpp::CharacterVector &settings, SEXP progress) {
   Options options(settings, progress);
   Model model;
   load(model, bytes, options);
   const Cells cells(values);
-  arma::mat out(values.n_rows, static_cast<arma::uword>(describe(model).width));
+  arma::mat out(static_cast<arma::uword>(cells.n_features()),
+                static_cast<arma::uword>(describe(model).width));
   check(cape_model_embed_features(out.memptr(), static_cast<int64_t>(out.n_rows),
-                                  static_cast<int64_t>(out.n_cols), model.get(), &cells.cells,
+                                  static_cast<int64_t>(out.n_cols), model.get(), cells.get(),
                                   options.get()));
   return out;
 }
 
 // (features + 1) x features; block from 0, or -1.
 // [[Rcpp::export(rng = false)]]
-arma::mat core_model_attention(const Rcpp::RawVector &bytes, const arma::mat &values, int block,
+arma::mat core_model_attention(const Rcpp::RawVector &bytes, const Rcpp::RObject &values, int block,
                                const Rcpp::CharacterVector &settings, SEXP progress) {
   Options options(settings, progress);
   Model model;
   load(model, bytes, options);
   const Cells cells(values);
-  arma::mat out(values.n_rows + 1, values.n_rows);
+  const auto n = static_cast<arma::uword>(cells.n_features());
+  arma::mat out(n + 1, n);
   check(cape_model_attention(out.memptr(), static_cast<int64_t>(out.n_rows),
-                             static_cast<int64_t>(out.n_cols), model.get(), &cells.cells, block,
+                             static_cast<int64_t>(out.n_cols), model.get(), cells.get(), block,
                              options.get()));
   return out;
 }
 
 // [[Rcpp::export(rng = false)]]
-Rcpp::NumericVector core_model_hidden_loss(const Rcpp::RawVector &bytes, const arma::mat &values,
+Rcpp::NumericVector core_model_hidden_loss(const Rcpp::RawVector &bytes,
+                                           const Rcpp::RObject &values,
                                            const Rcpp::CharacterVector &settings, SEXP progress) {
   Options options(settings, progress);
   Model model;
   load(model, bytes, options);
   const Cells cells(values);
   double loss = 0, relative = 0;
-  check(cape_model_hidden_loss(&loss, &relative, model.get(), &cells.cells, options.get()));
+  check(cape_model_hidden_loss(&loss, &relative, model.get(), cells.get(), options.get()));
   return Rcpp::NumericVector::create(Rcpp::_["loss"] = loss, Rcpp::_["relative"] = relative);
 }
 

@@ -211,6 +211,33 @@ BOOST_AUTO_TEST_CASE(what_is_known_of_cells_is_learned) {
               again.head.names == fit.backbone.head.names));
 }
 
+BOOST_AUTO_TEST_CASE(the_cells_of_many_steps_are_read_at_once) {
+  constexpr std::int64_t columns = 1 << 15; // 64 cells have 2^21 values
+  const std::int64_t n = 150;
+  std::vector<std::string> names;
+  for (std::int64_t j = 0; j < columns; ++j) names.push_back(std::to_string(j));
+  Run run(5, 1);
+  const Backbone b = cape::make_backbone(names, {}, small(PositionKind::none), run);
+  std::vector<std::int64_t> reads, seen(n);
+  const Cells cells{n, columns, [&](std::span<const std::int64_t> numbers, double* out) {
+                      reads.push_back(std::ssize(numbers));
+                      for (const std::int64_t cell : numbers) {
+                        ++seen[static_cast<std::size_t>(cell)];
+                        for (std::int64_t j = 0; j < columns; ++j)
+                          *out++ = static_cast<double>((cell * j) % 7);
+                      }
+                    }};
+  PretrainOptions training = short_training(2);
+  training.batch_cells = 10;
+  training.length = 3;
+  training.validation = 0;
+  cape::pretrain(b, cells, training, run);
+  // Once for what guesses are made of, a cell at a time being a batch there; then each epoch.
+  const std::vector<std::int64_t> expected{64, 64, 22, 60, 60, 30, 60, 60, 30};
+  BOOST_TEST(reads == expected, boost::test_tools::per_element());
+  for (const std::int64_t times : seen) BOOST_TEST(times == 3);
+}
+
 BOOST_AUTO_TEST_CASE(fine_tuning_goes_on_where_it_was_cut) {
   const Matrix x = factors(60);
   const Cells cells = cape::cells_of(x.view());

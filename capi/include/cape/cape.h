@@ -902,7 +902,9 @@ CAPE_API cape_status cape_estimate(double* bytes_out, double* seconds_out, int64
 typedef struct cape_model cape_model;
 
 /* The values of cells (rows) x features that a model is trained on or applied to: one of the three
- * is not NULL. NaN is a missing value. sparse is CAPE_ROW_MAJOR; source may give NaN as well. */
+ * is not NULL. NaN is a missing value. sparse is CAPE_ROW_MAJOR; source may give NaN as well, and is
+ * asked for the cells of many minibatches at once: about two million values, in random order where
+ * a model is trained. The three forms of the same values give the same bits. */
 typedef struct cape_cells {
   size_t struct_size;
   const cape_matrix_view* dense;
