@@ -141,7 +141,7 @@ test_that("a map of attention is drawn in the order of a graph or of what is ali
     maps <- cape_attention_map(model, x, group = rep(c("a", "b"), 30))
     expect_identical(levels(cape_plot_attention(maps)$data$panel), c("a", "b"))
     expect_setequal(levels(cape_plot_attention(maps)$data$column), paste0("gene", 1:6))
-    expect_silent(print(cape_plot_attention(maps)))
+    expect_silent(ggplot2::ggplotGrob(cape_plot_attention(maps)))
     expect_error(cape_plot_attention(map[1:3, ]), "cape_attention_map")
     expect_error(cape_plot_attention(list()), "no group")
     expect_error(cape_plot_attention(map, cape_simulate_dag(5, seed = 1)), "different features")
