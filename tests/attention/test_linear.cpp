@@ -24,7 +24,7 @@ using test::error_of;
 using test::has;
 using test::random_values;
 using test::weighted_sum;
-constexpr double infinity = std::numeric_limits<double>::infinity();
+
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 template <class T>
