@@ -203,6 +203,10 @@ int main(int argc, char** argv) {
     memory(argc > 2 ? argv[2] : "");
     return 0;
   }
+  if (argc > 1 && std::string_view(argv[1]) == "seconds") { // for transformer_torch.py
+    std::printf("%.6f\n", step_seconds(processor_seconds, 1));
+    return 0;
+  }
   const auto wanted = [&](std::string_view name) {
     if (argc == 1) return true;
     for (int i = 1; i < argc; ++i)

@@ -1,6 +1,7 @@
 // What trainings and passes allocate, counted as it is in network.cpp, block.cpp, pair_bias.cpp,
 // training.cpp and the attention that they call: what is kept from batch to batch, and the most
-// that a moment adds to it.
+// that a moment adds to it. Cells of more batches that are read ahead, up to values_in_a_read, are
+// left out: how many there are is not known here.
 module;
 #include "internal/sizes.hpp"
 #include <algorithm>
@@ -134,11 +135,6 @@ double states(const Backbone& backbone, bool back) {
   return real(back ? blocks : std::min<std::int64_t>(blocks, 1));
 }
 
-// Of the values that are read at once.
-double read_values(std::int64_t features, std::int64_t group) {
-  return 8 * real(cells_in_a_read(features, group)) * real(features);
-}
-
 // Of a training in which that share of the tokens is predicted. back: blocks are trained.
 double training_memory(const Backbone& backbone, const TrainingOptions& options, int threads,
                        bool back, double share, bool by_cell) {
@@ -148,11 +144,11 @@ double training_memory(const Backbone& backbone, const TrainingOptions& options,
   const Batch batch{options.batch_cells, length},
       held{options.validation > 0 ? cells_at_once(features) : 0, length};
   const double tokens = batch.tokens(), most = std::max(tokens, held.tokens());
-  // The best parameters, those in work, gradient and two moments; the tokens of a batch.
+  // The best parameters, those in work, gradient and two moments; the table of a batch, its tokens.
   double bytes = number * 5 * static_cast<double>(backbone.parameters.size()) +
                  8 * static_cast<double>(backbone.positions.size()) +
                  static_cast<double>(sizeof(std::string)) * real(features) +
-                 read_values(features, batch.cells) + 13 * tokens;
+                 8 * real(batch.cells) * real(features) + 13 * tokens;
   bytes += passes.tables() + most * passes.ends() + passes.pairs(length, back) +
            (states(backbone, back) * tokens + most - tokens) * passes.block();
   const double predicted = share * tokens;
@@ -167,8 +163,7 @@ double training_memory(const Backbone& backbone, const TrainingOptions& options,
 } // namespace
 
 double pretrain_memory(const Backbone& backbone, const PretrainOptions& options, int threads) {
-  return training_memory(backbone, options, threads, true, options.hidden,
-                         options.cell_weight > 0);
+  return training_memory(backbone, options, threads, true, options.hidden, options.cell_weight > 0);
 }
 
 double finetune_memory(const Backbone& backbone, const FinetuneOptions& options, int threads) {
@@ -183,8 +178,7 @@ double encode_memory(const Backbone& backbone, int threads, bool keep) {
   const Passes passes(backbone, threads);
   const Batch batch{cells_at_once(features), features + 1};
   return passes.tables() + passes.pairs(batch.length, false) + passes.forward(batch) +
-         batch.tokens() * (passes.ends() + states(backbone, keep) * passes.block() + 9) +
-         read_values(features, batch.cells);
+         batch.tokens() * (passes.ends() + states(backbone, keep) * passes.block() + 8 + 9);
 }
 
 } // namespace cape

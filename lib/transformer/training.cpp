@@ -73,6 +73,16 @@ void for_pieces(std::span<const float> values, Run& run, F body) {
   }
 }
 
+// A copy; memory that is touched for the first time takes longer than a callback may wait.
+std::vector<float> copy_of(std::span<const float> values, Run& run) {
+  std::vector<float> out;
+  out.reserve(values.size());
+  for_pieces(values, run, [&](std::span<const float> piece) {
+    out.insert(out.end(), piece.begin(), piece.end());
+  });
+  return out;
+}
+
 constexpr std::int64_t epoch_values = 3;
 
 void save(const Trained& fit, std::span<const float> parameters, const optim::Adam<float>& adam,
@@ -174,7 +184,10 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
   const TrainingOptions& options = training.options;
   const std::vector<std::int64_t>& cells = training.split.training;
   const bool validated = !training.split.validation.empty();
-  Trained fit{start, {}, 0};
+  Trained fit{
+      {start.options, start.features, start.positions, copy_of(start.parameters, run), start.head},
+      {},
+      0};
   const std::int64_t batch = std::min(options.batch_cells, std::ssize(cells));
   const std::int64_t steps_per_epoch = ceil_div(std::ssize(cells), batch);
   const std::int64_t steps = options.epochs * steps_per_epoch;
@@ -183,8 +196,10 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
       std::min(static_cast<std::int64_t>(options.warm_up * static_cast<double>(steps)), steps - 1));
   optim::Minibatches batches(std::ssize(cells), batch, run.seed(),
                              message(training.name, ".batch"));
+  run.poll();
   Stepper stepper(training);
-  std::vector<float> parameters = start.parameters, gradient(parameters.size());
+  std::vector<float> parameters = copy_of(start.parameters, run),
+                     gradient = copy_of(start.parameters, run); // of that size
   const std::int64_t features = training.cells.features,
                      ahead = cells_in_a_read(features, batch) / batch;
   std::vector<std::int64_t> rows, start_of; // of the steps whose cells were read
@@ -216,8 +231,7 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
     TrainingEpoch epoch{std::ssize(fit.history) + 1, 0, none, none};
     for (std::int64_t s = 0; s < steps_per_epoch; ++s, ++step) {
       if (s % ahead == 0) read(std::min(ahead, steps_per_epoch - s));
-      const std::int64_t first = start_of[at(s % ahead)],
-                         n = start_of[at(s % ahead + 1)] - first;
+      const std::int64_t first = start_of[at(s % ahead)], n = start_of[at(s % ahead + 1)] - first;
       const double loss = training.loss(
           step, std::span<const std::int64_t>(rows).subspan(at(first), at(n)),
           std::span<const double>(values).subspan(at(first * features), at(n * features)),

@@ -98,7 +98,7 @@ cell_blocks <- function(x, cells = seq_len(ncol(x))) {
 
 # The cells of a block: a double matrix or a dgCMatrix.
 take_block <- function(x, cells) {
-    if (length(cells) < ncol(x)) {
+    if (!identical(as.integer(cells), seq_len(ncol(x)))) { # they may be in another order, or some twice
         x <- x[, cells, drop = FALSE]
     }
     if (is(x, "DelayedMatrix")) {

@@ -17,7 +17,7 @@
 #' A sparse or file-backed assay (dgCMatrix, DelayedMatrix) is not made dense: cells are read as they are needed, some
 #' two million values (16 MB) at once, with the bits that a matrix in memory gives. Training takes cells in random
 #' order, so that each such read may go through the whole file: with 2,000 features and 20,000 cells 18 times an
-#' epoch. docs/performance.md of the sources has times.
+#' epoch.
 #'
 #' @inheritParams cape_fit
 #' @param x as for [cape_fit()].

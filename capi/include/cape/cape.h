@@ -902,9 +902,10 @@ CAPE_API cape_status cape_estimate(double* bytes_out, double* seconds_out, int64
 typedef struct cape_model cape_model;
 
 /* The values of cells (rows) x features that a model is trained on or applied to: one of the three
- * is not NULL. NaN is a missing value. sparse is CAPE_ROW_MAJOR; source may give NaN as well, and is
- * asked for the cells of many minibatches at once: about two million values, in random order where
- * a model is trained. The three forms of the same values give the same bits. */
+ * is not NULL. NaN is a missing value. sparse is CAPE_ROW_MAJOR; source may give NaN as well, and
+ * is asked for the cells of many minibatches at once: about two million values, in random order
+ * where a model is trained, and a cell twice at the end of an epoch. The three forms of the same
+ * values give the same bits. */
 typedef struct cape_cells {
   size_t struct_size;
   const cape_matrix_view* dense;
@@ -1003,8 +1004,9 @@ CAPE_API cape_status cape_model_hidden_loss(double* loss_out, double* relative_o
                                             const cape_model* model, const cape_cells* cells,
                                             const cape_options* options);
 /* Bytes that cape_model_pretrain() and cape_model_embed_cells() need at the peak on the run's
- * threads, beside the model, the cells and the result, within 15 %; a checkpoint takes 32 bytes for
- * each parameter, and twice that while it is renewed. Outputs may be NULL. */
+ * threads, beside the model, the cells and the result, within 15 %; values of cells that are read
+ * ahead take up to 16 MB, a checkpoint 32 bytes for each parameter, and twice that while it is
+ * renewed. Outputs may be NULL. */
 CAPE_API cape_status cape_model_memory(double* pretrain_out, double* embed_out,
                                        const cape_model* model, const cape_options* options);
 /* Bytes that cape_model_save() will write. options of the run, here and below. */

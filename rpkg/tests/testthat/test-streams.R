@@ -85,6 +85,17 @@ test_that("neither with size factors, missing values, other features, or values 
     }
 })
 
+test_that("batches that begin the cells anew, and as many as all cells, are the right cells", {
+    for (n in c(32L, 54L, 60L)) { # of 32, 28 are trained on, which two batches of 16 more than fill
+        x <- small_counts(40L, n)
+        fits <- lapply(c(list(x), lapply(forms, function(form) form(x))), function(form) {
+            silently(cape_pretrain(form, model = tiny, training = PretrainParam(epochs = 2L), seed = 1,
+                assay.type = "counts"))@model
+        })
+        for (fit in fits[-1L]) expect_identical(fit, fits[[1L]])
+    }
+})
+
 test_that("blocks of cells are read, and never the whole", {
     x <- small_counts(500L, 9000L)
     largest <- 0L
