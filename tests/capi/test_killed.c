@@ -1,17 +1,26 @@
-/* Trainings whose processes are killed (kill -9), each at a random moment of its twentieth, go on
- * from their checkpoint files to the same bits. */
+/* Trainings whose processes are killed (kill -9), each at a random call of its progress function
+ * and a twentieth later than the one before, go on from their checkpoint files to the same bits. The
+ * calls are counted, not timed, so that neither load nor the machine changes what is tested. */
 #ifdef __linux__
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
 
 enum { CELLS = 400, FEATURES = 12, WIDTH = 16, EPOCHS = 30, KILLS = 20 };
 
-static char file[] = "/tmp/cape-killed-XXXXXX", new_file[sizeof file + 4];
+/* Where a call of the progress function ends the process. */
+enum place { BEFORE_WRITE, WITHIN_WRITE, AFTER_WRITE, PLACES };
+
+static char file[4096], new_file[sizeof file + 4];
+static int64_t n_calls = 0, last_call = INT64_MAX;
+static enum place place = BEFORE_WRITE;
+
+static void die_at(enum place here) {
+  if (n_calls == last_call && here == place) kill(getpid(), SIGKILL);
+}
 
 static void* read_file(const char* name, int64_t* bytes) {
   FILE* f = fopen(name, "rb");
@@ -29,22 +38,29 @@ static void* read_file(const char* name, int64_t* bytes) {
 static void write_file(const void* data, int64_t bytes) {
   FILE* f = fopen(new_file, "wb");
   CHECK(f != NULL);
-  CHECK(fwrite(data, 1, (size_t)bytes, f) == (size_t)bytes);
+  const size_t half = (size_t)bytes / 2;
+  CHECK(fwrite(data, 1, half, f) == half && fflush(f) == 0);
+  die_at(WITHIN_WRITE);
+  CHECK(fwrite((const char*)data + half, 1, (size_t)bytes - half, f) == (size_t)bytes - half);
   CHECK(fclose(f) == 0);
   CHECK(rename(new_file, file) == 0);
 }
 
-/* At every step, so that many moments are within a write. */
+/* Saves at every call once an epoch is done. */
 static int save(const cape_progress* progress, void* ctx) {
   const cape_checkpoint* checkpoint = ctx;
   int64_t bytes = 0, epochs = 0;
   (void)progress;
+  ++n_calls;
+  die_at(BEFORE_WRITE);
   CHECK_OK(cape_checkpoint_size(&bytes, &epochs, checkpoint));
-  if (epochs == 0) return 0;
-  void* state = malloc((size_t)bytes);
-  CHECK_OK(cape_checkpoint_save(state, bytes, checkpoint));
-  write_file(state, bytes);
-  free(state);
+  if (epochs > 0) {
+    void* state = malloc((size_t)bytes);
+    CHECK_OK(cape_checkpoint_save(state, bytes, checkpoint));
+    write_file(state, bytes);
+    free(state);
+  }
+  die_at(AFTER_WRITE);
   return 0;
 }
 
@@ -86,59 +102,66 @@ static unsigned char* trained(int64_t* bytes) {
   return out;
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* A training in a process of its own, killed after so many seconds. Whether that was before its end. */
-static int killed_after(double seconds) {
+/* A training in a process of its own that kills itself at that call and place. Before the first
+ * checkpoint there is no write to be within, so that the process lives: false. */
+static int killed_at(int64_t call, enum place where) {
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
+    n_calls = 0;
+    last_call = call;
+    place = where;
     int64_t bytes = 0;
     free(trained(&bytes));
     _exit(n_failed);
   }
-  const struct timespec wait = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
-  nanosleep(&wait, NULL);
-  kill(child, SIGKILL);
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child);
-  CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+  CHECK(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0);
   return WIFSIGNALED(status);
 }
 
 int main(void) {
+  const char* folder = getenv("TMPDIR");
+  const int length = snprintf(file, sizeof file, "%s/cape-killed-XXXXXX",
+                              folder != NULL && *folder != '\0' ? folder : P_tmpdir);
+  CHECK(length > 0 && (size_t)length < sizeof file);
   const int made = mkstemp(file);
   CHECK(made >= 0);
   close(made);
   snprintf(new_file, sizeof new_file, "%s.new", file);
-  int64_t bytes = 0, resumed_bytes = 0;
   unlink(file);
-  const double begin = now();
+  int64_t bytes = 0, resumed_bytes = 0;
   unsigned char* whole = trained(&bytes);
-  const double seconds = now() - begin;
+  const int64_t calls = n_calls;
+  CHECK(calls >= KILLS);
   if (n_failed > 0) return 1;
 
   srand((unsigned)getpid());
-  int killed = 0, went_on = 0;
+  int went_on = 0;
   for (int i = 0; i < KILLS; ++i) {
+    const int64_t first = i * calls / KILLS, next = (i + 1) * calls / KILLS;
+    const int64_t call = first + 1 + rand() % (next - first);
+    enum place where = rand() % PLACES;
     unlink(file);
-    const double after = seconds * (i + (double)rand() / RAND_MAX) / KILLS;
-    killed += killed_after(after);
+    if (!killed_at(call, where)) {
+      CHECK(where == WITHIN_WRITE);
+      unlink(file);
+      where = BEFORE_WRITE;
+      CHECK(killed_at(call, where));
+    }
     went_on += access(file, R_OK) == 0;
     unsigned char* resumed = trained(&resumed_bytes);
     if (resumed_bytes != bytes || memcmp(resumed, whole, (size_t)bytes) != 0) {
-      fprintf(stderr, "killed after %g of %g s: another model\n", after, seconds);
+      fprintf(stderr, "killed at call %lld of %lld, place %d: another model\n", (long long)call,
+              (long long)calls, (int)where);
       ++n_failed;
     }
     free(resumed);
   }
-  printf("%d of %d trainings of %.2f s were killed, %d had a checkpoint\n", killed, KILLS, seconds,
+  printf("%d trainings of %lld calls were killed, %d had a checkpoint\n", KILLS, (long long)calls,
          went_on);
-  CHECK(killed >= KILLS / 2 && went_on >= KILLS / 2);
+  CHECK(went_on >= KILLS / 2);
   free(whole);
   unlink(file);
   unlink(new_file);
