@@ -184,7 +184,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table,
   for (const Edge& e : start) model.set_edge(e.from, e.to, e.weight, fit.parameters.data());
   exclude_edges(factor, model.shape().channels, fit.parameters.data());
   Objective<T> objective(model, options.constraint);
-  optim::Adam<T> adam(std::ssize(fit.parameters));
+  optim::Adam<T> adam(std::ssize(fit.parameters), {}, run);
   const optim::CosineSchedule part_of_rate(plan.steps, final_rate);
   BatchReader<T> reader(table, rows, plan.batch_rows, run.seed());
   std::int64_t renewal = 0;
@@ -198,7 +198,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table,
   double h_before = std::numeric_limits<double>::max();
   std::int64_t step = 0, first_epoch = 1;
   if (place.epochs() > 0) {
-    const std::span<const double> multipliers = adam.restore(resume(place, fit));
+    const std::span<const double> multipliers = adam.restore(resume(place, fit), run);
     penalty.rho = multipliers[0];
     penalty.alpha = multipliers[1];
     h_before = multipliers[2];
@@ -250,7 +250,7 @@ Solution<T> augmented_lagrangian(Model<T>& model, const Table& table,
                      3 * fit.parameters.size());
       values.resize(static_cast<std::size_t>(place.values_before));
       write(fit, values);
-      adam.save(values);
+      adam.save(values, run);
       values.insert(values.end(), {penalty.rho, penalty.alpha, h_before});
       place.checkpoint->epoch = place.epochs_before + epoch;
     }

@@ -30,6 +30,17 @@ void check_constants(const AdamOptions& o) {
   check(o.epsilon, o.epsilon > 0 && std::isfinite(o.epsilon), "epsilon", "(0, inf)");
 }
 
+// body(first, last) for the elements first .. last - 1 of so many, in pieces that take no longer
+// than a callback may wait.
+template <class F>
+void for_pieces(std::int64_t size, Run& run, F body) {
+  constexpr std::int64_t piece = 1 << 20;
+  for (std::int64_t first = 0; first < size; first += piece) {
+    run.poll();
+    body(first, std::min(first + piece, size));
+  }
+}
+
 void check_not_negative(double value, std::string_view name) {
   if (!(value >= 0 && std::isfinite(value)))
     throw Error(Status::invalid_argument,
@@ -40,10 +51,16 @@ void check_not_negative(double value, std::string_view name) {
 
 template <class T>
 Adam<T>::Adam(std::int64_t parameters, const AdamOptions& options)
-    : options_(options),
-      mean_(static_cast<std::size_t>(checked_size(parameters, 1, "parameters"))),
+    : options_(options), mean_(static_cast<std::size_t>(checked_size(parameters, 1, "parameters"))),
       square_(mean_.size()) {
   check_constants(options);
+}
+
+template <class T>
+Adam<T>::Adam(std::int64_t parameters, const AdamOptions& options, Run& run) : Adam(0, options) {
+  const std::int64_t size = checked_size(parameters, 1, "parameters");
+  lengthen(mean_, size, run);
+  lengthen(square_, size, run);
 }
 
 template <class T>
@@ -60,16 +77,15 @@ void Adam<T>::move(std::int64_t first, std::span<T> parameters, std::span<const 
   const std::int64_t n = std::ssize(parameters);
   if (first < 0 || n > size() - first || gradient.size() != parameters.size() ||
       (!factor.empty() && factor.size() != parameters.size()))
-    throw Error(Status::dim_mismatch,
-                message("a step of ", n, " parameters from number ", first, " on, by ",
-                        gradient.size(), " slopes; there are ", size(),
-                        " parameters, and a slope for each"));
+    throw Error(Status::dim_mismatch, message("a step of ", n, " parameters from number ", first,
+                                              " on, by ", gradient.size(), " slopes; there are ",
+                                              size(), " parameters, and a slope for each"));
   if (!(power1_ < 1 && power2_ < 1))
     throw Error(Status::bad_state, "move() without a begin() before it");
   check_not_negative(shrinking.l1, "l1");
   check_not_negative(shrinking.decay, "decay");
-  simd::adam_step(parameters.data(), gradient.data(), mean_.data() + first,
-                  square_.data() + first, n,
+  simd::adam_step(parameters.data(), gradient.data(), mean_.data() + first, square_.data() + first,
+                  n,
                   {.beta1 = options_.beta1,
                    .beta2 = options_.beta2,
                    .epsilon = options_.epsilon,
@@ -107,14 +123,16 @@ bool Adam<T>::finite() const {
 }
 
 template <class T>
-void Adam<T>::save(std::vector<double>& out) const {
+void Adam<T>::save(std::vector<double>& out, Run& run) const {
   out.insert(out.end(), {power1_, power2_});
-  out.insert(out.end(), mean_.begin(), mean_.end());
-  out.insert(out.end(), square_.begin(), square_.end());
+  for (const std::vector<T>* moments : {&mean_, &square_})
+    for_pieces(std::ssize(*moments), run, [&](std::int64_t first, std::int64_t last) {
+      out.insert(out.end(), moments->begin() + first, moments->begin() + last);
+    });
 }
 
 template <class T>
-std::span<const double> Adam<T>::restore(std::span<const double> in) {
+std::span<const double> Adam<T>::restore(std::span<const double> in, Run& run) {
   const auto damaged = [](const auto&... why) {
     throw Error(Status::invalid_argument, message("checkpoint is damaged: ", why...));
   };
@@ -125,12 +143,17 @@ std::span<const double> Adam<T>::restore(std::span<const double> in) {
   for (const double power : in.first(2))
     if (!(power >= 0 && power <= 1))
       damaged("a power of the optimiser's betas is ", power, ", not in [0, 1]");
-  for (const double value : square)
-    if (!(value >= 0)) damaged("the optimiser's mean of a square is ", value);
+  for_pieces(size(), run, [&](std::int64_t first, std::int64_t last) {
+    for (const double value :
+         square.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)))
+      if (!(value >= 0)) damaged("the optimiser's mean of a square is ", value);
+  });
   power1_ = in[0];
   power2_ = in[1];
-  std::ranges::copy(mean, mean_.begin());
-  std::ranges::copy(square, square_.begin());
+  for_pieces(size(), run, [&](std::int64_t first, std::int64_t last) {
+    std::copy(mean.begin() + first, mean.begin() + last, mean_.begin() + first);
+    std::copy(square.begin() + first, square.begin() + last, square_.begin() + first);
+  });
   return in.subspan(static_cast<std::size_t>(size_of_state()));
 }
 

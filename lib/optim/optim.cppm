@@ -38,6 +38,8 @@ class Adam {
 public:
   /// Error(invalid_argument) for parameters < 0 or constants out of range.
   explicit Adam(std::int64_t parameters, const AdamOptions& options = {});
+  /// The same, polling the run while its memory is taken.
+  Adam(std::int64_t parameters, const AdamOptions& options, Run& run);
   std::int64_t size() const noexcept { return std::ssize(mean_); }
 
   /// One step of all parameters, in parallel. Error(dim_mismatch) unless there are size() of each;
@@ -57,10 +59,10 @@ public:
   bool finite() const;
   /// All that the next step depends on, for a Checkpoint: size_of_state() numbers, to the end of
   /// `out`; and back from the beginning of `in`, whose rest is returned. Error(invalid_argument) if
-  /// they are fewer, or not the state of an Adam.
+  /// they are fewer, or not the state of an Adam. Both poll the run.
   std::int64_t size_of_state() const noexcept { return 2 + 2 * size(); }
-  void save(std::vector<double>& out) const;
-  std::span<const double> restore(std::span<const double> in);
+  void save(std::vector<double>& out, Run& run) const;
+  std::span<const double> restore(std::span<const double> in, Run& run);
 
 private:
   AdamOptions options_;

@@ -29,7 +29,7 @@ constexpr double none = std::numeric_limits<double>::quiet_NaN();
 // Steps of AdamW, with decay where a tensor multiplies something.
 class Stepper {
 public:
-  Stepper(const Training& training) : adam_(training.slots.size) {
+  Stepper(const Training& training, Run& run) : adam_(training.slots.size, {}, run) {
     const double decay = training.options.weight_decay;
     for (const Slot& slot : training.slots.all) {
       if (slot.name.ends_with("attention.directions") || !training.moves(slot)) continue;
@@ -98,14 +98,13 @@ void save(const Trained& fit, std::span<const float> parameters, const optim::Ad
     for_pieces(all, run, [&](std::span<const float> piece) {
       values.insert(values.end(), piece.begin(), piece.end());
     });
-  run.poll();
-  adam.save(values);
+  adam.save(values, run);
   checkpoint.values = std::move(values);
   checkpoint.epoch = std::ssize(fit.history);
 }
 
 std::int64_t restore(const Checkpoint& checkpoint, Trained& fit, std::vector<float>& parameters,
-                     optim::Adam<float>& adam) {
+                     optim::Adam<float>& adam, Run& run) {
   checkpoint.check(epoch_values * checkpoint.epoch + 2 + 2 * std::ssize(parameters) +
                    adam.size_of_state());
   std::span<const double> in = checkpoint.values;
@@ -124,7 +123,7 @@ std::int64_t restore(const Checkpoint& checkpoint, Trained& fit, std::vector<flo
   for (std::vector<float>* to : {&parameters, &fit.backbone.parameters})
     std::ranges::transform(take(to->size()), to->begin(),
                            [](double v) { return static_cast<float>(v); });
-  adam.restore(in);
+  adam.restore(in, run);
   return static_cast<std::int64_t>(counts[1]);
 }
 
@@ -196,8 +195,7 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
       std::min(static_cast<std::int64_t>(options.warm_up * static_cast<double>(steps)), steps - 1));
   optim::Minibatches batches(std::ssize(cells), batch, run.seed(),
                              message(training.name, ".batch"));
-  run.poll();
-  Stepper stepper(training);
+  Stepper stepper(training, run);
   std::vector<float> parameters = copy_of(start.parameters, run),
                      gradient = copy_of(start.parameters, run); // of that size
   const std::int64_t features = training.cells.features,
@@ -219,7 +217,7 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
   if (checkpoint != nullptr) {
     checkpoint->claim(training.identity, "table, model, options or seed");
     if (checkpoint->epoch > 0) {
-      step = restore(*checkpoint, fit, parameters, stepper.adam());
+      step = restore(*checkpoint, fit, parameters, stepper.adam(), run);
       batches.skip(step);
     }
   }

@@ -28,7 +28,6 @@ cape_plot_adjacency <- function(x, true = NULL, name = "CAPE") {
     cells$to <- factor(cells$to, order)
     n <- length(order)
     limit <- if (nrow(cells) > 0L) max(abs(cells$weight)) else 1
-    names <- if (n <= 40L) ggplot2::waiver() else NULL
     side <- max(1, n / 150) # else the edges of many features are too small to be seen
 
     # A graph without edges has its panel too.
@@ -40,18 +39,31 @@ cape_plot_adjacency <- function(x, true = NULL, name = "CAPE") {
         ggplot2::geom_abline(slope = -1, intercept = n + 1, colour = "grey75", linetype = "dotted") +
         ggplot2::geom_tile(ggplot2::aes(fill = .data$weight), width = side, height = side) +
         ggplot2::facet_wrap(ggplot2::vars(.data$panel), drop = FALSE) +
-        ggplot2::scale_fill_gradient2("weight", low = "#2166AC", mid = "white", high = "#B2182B",
-            limits = c(-limit, limit)) +
-        ggplot2::scale_x_discrete(drop = FALSE, labels = names) +
-        ggplot2::scale_y_discrete(drop = FALSE, labels = names) +
-        ggplot2::coord_equal() +
         ggplot2::labs(x = "effect", y = "cause") +
-        ggplot2::theme_bw(base_size = 11) +
+        signed_fill("weight", limit) +
+        matrix_axes(n)
+}
+
+# Blue below nothing, red above it.
+signed_fill <- function(title, limit, ...) {
+    ggplot2::scale_fill_gradient2(title, low = "#2166AC", mid = "white", high = "#B2182B", limits = c(-limit, limit), ...)
+}
+
+# What pictures of n x n matrices share: square cells, and names as long as they can be read.
+matrix_axes <- function(n) {
+    few <- n <= 40L
+    names <- if (few) ggplot2::waiver() else NULL
+    list(
+        ggplot2::scale_x_discrete(drop = FALSE, labels = names),
+        ggplot2::scale_y_discrete(drop = FALSE, labels = names),
+        ggplot2::coord_equal(),
+        ggplot2::theme_bw(base_size = 11),
         ggplot2::theme(panel.grid = ggplot2::element_blank(),
-            axis.ticks = if (n <= 40L) ggplot2::element_line() else ggplot2::element_blank(),
+            axis.ticks = if (few) ggplot2::element_line() else ggplot2::element_blank(),
             axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5),
             strip.background = ggplot2::element_blank(),
             strip.text = ggplot2::element_text(face = "bold"))
+    )
 }
 
 adjacency_cells <- function(dag, panel) {

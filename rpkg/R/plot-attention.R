@@ -51,23 +51,13 @@ cape_plot_attention <- function(map, fit = NULL, limit = 8) {
     cells$row <- factor(cells$row, rev(c(order, "<cls>")))
     cells$column <- factor(cells$column, order)
     cells$share <- pmin(pmax(log2(cells$share), -log2(limit)), log2(limit))
-    names <- if (length(order) <= 40L) ggplot2::waiver() else NULL
 
     plot <- ggplot2::ggplot(cells, ggplot2::aes(.data$column, .data$row)) +
         ggplot2::geom_tile(ggplot2::aes(fill = .data$share)) +
-        ggplot2::scale_fill_gradient2("times an\nequal share", low = "#2166AC", mid = "white", high = "#B2182B",
-            limits = c(-1, 1) * log2(limit), breaks = c(-1, 0, 1) * log2(limit),
+        signed_fill("times an\nequal share", log2(limit), breaks = c(-1, 0, 1) * log2(limit),
             labels = c(paste0("1/", number(limit)), "1", number(limit))) +
-        ggplot2::scale_x_discrete(drop = FALSE, labels = names) +
-        ggplot2::scale_y_discrete(drop = FALSE, labels = names) +
-        ggplot2::coord_equal() +
         ggplot2::labs(x = "attended to", y = "attends") +
-        ggplot2::theme_bw(base_size = 11) +
-        ggplot2::theme(panel.grid = ggplot2::element_blank(),
-            axis.ticks = if (length(order) <= 40L) ggplot2::element_line() else ggplot2::element_blank(),
-            axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5),
-            strip.background = ggplot2::element_blank(),
-            strip.text = ggplot2::element_text(face = "bold"))
+        matrix_axes(length(order))
     if (is.list(map)) plot <- plot + ggplot2::facet_wrap(ggplot2::vars(.data$panel))
     if (!is.null(edges) && nrow(edges) > 0L) {
         plot <- plot + ggplot2::geom_tile(data = edges, fill = NA, colour = "black", linewidth = 0.3)

@@ -33,8 +33,18 @@ cape_model_info describe(const Model &model) {
   return info;
 }
 
-// What a training gives.
-Rcpp::List trained(const Model &model, const Options &options) {
+// What a training by step(out, from, cells, checkpoint, options) gives.
+template <class Step>
+Rcpp::List train(const Rcpp::RawVector &start, const Rcpp::RObject &values,
+                 const Rcpp::CharacterVector &settings, SEXP progress,
+                 const Rcpp::Nullable<Rcpp::Environment> &store, Step step) {
+  Options options(settings, progress);
+  Model from, model;
+  load(from, start, options);
+  const Cells cells(values);
+  Checkpoint checkpoint(store, options);
+  checkpoint.check_or_keep(
+      step(model.out(), from.get(), cells.get(), checkpoint.get(), options.get()));
   const cape_model_info info = describe(model);
   arma::mat history(static_cast<arma::uword>(info.n_epochs), 4);
   check(cape_model_history(history.memptr(), info.n_epochs, 4, model.get()));
@@ -124,14 +134,7 @@ Rcpp::RawVector core_model_new(const Rcpp::CharacterVector &features,
 Rcpp::List core_model_pretrain(const Rcpp::RawVector &start, const Rcpp::RObject &values,
                                const Rcpp::CharacterVector &settings, SEXP progress,
                                const Rcpp::Nullable<Rcpp::Environment> &store) {
-  Options options(settings, progress);
-  Model from, model;
-  load(from, start, options);
-  const Cells cells(values);
-  Checkpoint checkpoint(store, options);
-  checkpoint.check_or_keep(cape_model_pretrain(model.out(), from.get(), cells.get(),
-                                               checkpoint.get(), options.get()));
-  return trained(model, options);
+  return train(start, values, settings, progress, store, cape_model_pretrain);
 }
 
 // values as in core_model_pretrain(); targets: cells x 1 classes, from 0, or cells x names.
@@ -140,20 +143,17 @@ Rcpp::List core_model_finetune(const Rcpp::RawVector &start, const Rcpp::RObject
                                const std::string &kind, const Rcpp::CharacterVector &names,
                                const arma::mat &targets, const Rcpp::CharacterVector &settings,
                                SEXP progress, const Rcpp::Nullable<Rcpp::Environment> &store) {
-  Options options(settings, progress);
-  Model from, model;
-  load(from, start, options);
-  const Cells cells(values);
   const std::vector<const char *> told = texts(names);
   const cape_matrix_view known =
       CAPE_MATRIX_VIEW(targets.memptr(), static_cast<int64_t>(targets.n_rows),
                        static_cast<int64_t>(targets.n_cols));
   const cape_targets given{sizeof given, kind.c_str(), told.data(),
                            static_cast<int64_t>(told.size()), &known};
-  Checkpoint checkpoint(store, options);
-  checkpoint.check_or_keep(cape_model_finetune(model.out(), from.get(), cells.get(), &given,
-                                               checkpoint.get(), options.get()));
-  return trained(model, options);
+  return train(start, values, settings, progress, store,
+               [&](cape_model **out, const cape_model *from, const cape_cells *cells,
+                   cape_checkpoint *checkpoint, const cape_options *options) {
+                 return cape_model_finetune(out, from, cells, &given, checkpoint, options);
+               });
 }
 
 // cells x what the model tells.

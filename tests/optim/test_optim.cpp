@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -16,6 +17,7 @@
 import cape;
 
 #include "errors.hpp"
+#include "occasions.hpp"
 
 using cape::Run;
 using cape::Status;
@@ -60,8 +62,8 @@ long double worst_error(const optim::AdamOptions& options, const optim::Shrinkin
   std::vector<T> p = numbers<T>(n, 1);
   std::vector<Reference> right;
   for (const T x : p)
-    right.push_back({options.beta1, options.beta2, options.epsilon, rate, shrinking.l1,
-                     shrinking.decay, x});
+    right.push_back(
+        {options.beta1, options.beta2, options.epsilon, rate, shrinking.l1, shrinking.decay, x});
   long double worst = 0;
   for (std::uint64_t t = 1; t <= 50; ++t) {
     const std::vector<T> g = numbers<T>(n, 100 + t);
@@ -210,11 +212,12 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_restored_state_goes_on_to_the_bit, T, Numbers) {
   optim::Adam<T> adam(50), later(50);
   for (int t = 0; t < 5; ++t) adam.step(p, std::span(g), 0.01, run);
   std::vector<double> state{42};
-  adam.save(state);
+  adam.save(state, run);
   BOOST_TEST(std::ssize(state) == 1 + adam.size_of_state());
   state.push_back(43);
   std::vector<T> q = p;
-  const std::span<const double> rest = later.restore(std::span<const double>(state).subspan(1));
+  const std::span<const double> rest =
+      later.restore(std::span<const double>(state).subspan(1), run);
   BOOST_TEST((rest.size() == 1 && rest[0] == 43));
   for (int t = 0; t < 5; ++t) {
     adam.step(p, std::span(g), 0.01, run);
@@ -223,16 +226,31 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_restored_state_goes_on_to_the_bit, T, Numbers) {
   BOOST_TEST((p == q));
 }
 
+BOOST_AUTO_TEST_CASE(memory_is_taken_saved_and_restored_with_polls) {
+  constexpr std::int64_t size = 5 << 20;
+  const auto count = [](const std::function<void(Run&)>& work) {
+    return test::occasions(work, [](const cape::Progress&) { return false; }).count;
+  };
+  std::vector<double> state;
+  BOOST_TEST(count([](Run& run) { optim::Adam<float>(size, {}, run); }) >= 5); // 8 MB each
+  optim::Adam<float> adam(size);
+  BOOST_TEST(count([&](Run& run) { adam.save(state, run); }) >= 10);
+  BOOST_TEST(count([&](Run& run) { adam.restore(state, run); }) >= 5);
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_state_is_refused_and_changes_nothing) {
+  Run run;
   optim::Adam<float> adam(2);
   std::vector<double> before, after;
-  adam.save(before);
-  for (const std::vector<double>& state :
-       {std::vector<double>{1, 1, 0, 0, 0}, {1.5, 1, 0, 0, 0, 0}, {1, not_a_number, 0, 0, 0, 0},
-        {1, 1, 0, 0, -1, 0}, {1, 1, 0, 0, 0, not_a_number}})
+  adam.save(before, run);
+  for (const std::vector<double>& state : {std::vector<double>{1, 1, 0, 0, 0},
+                                           {1.5, 1, 0, 0, 0, 0},
+                                           {1, not_a_number, 0, 0, 0, 0},
+                                           {1, 1, 0, 0, -1, 0},
+                                           {1, 1, 0, 0, 0, not_a_number}})
     BOOST_TEST(test::fails_with(Status::invalid_argument, "checkpoint is damaged",
-                                [&] { adam.restore(state); }));
-  adam.save(after);
+                                [&] { adam.restore(state, run); }));
+  adam.save(after, run);
   BOOST_TEST(before == after);
 }
 
