@@ -26,7 +26,7 @@ cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour
     linked <- if (NROW(edges) > 0L) embedding@features %in% c(edges$from, edges$to)
         else rep(TRUE, length(embedding@features))
     ball <- flatten(embedding@poincare, linked, 3L)
-    colour <- point_colour(x, embedding, colour.by, name)
+    colour <- point_colour(x, embedding@features, embedding@generality, "generality", colour.by, name)
     shown <- utils::head(edges, max.edges)
     paths <- ball_paths(shown, ball, embedding@features)
     reach <- max(0.05, sqrt(rowSums(ball^2)))
@@ -36,7 +36,7 @@ cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour
     }
 
     camera <- function(xyz) see_from(xyz / rim, azimuth * pi / 180, elevation * pi / 180)
-    points <- data.frame(name = embedding@features, camera(ball), colour = colour$values,
+    points <- data.frame(name = embedding@features, camera(ball), colour = colour$values, shape = colour$shapes,
         generality = unname(embedding@generality))
     points <- points[order(points$depth), ] # the nearest last, on top
     named <- points[points$name %in% embedding@features[linked], ]
@@ -53,13 +53,13 @@ cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour
             " dimensions; direction: from the three main ones"),
         if (NROW(edges) > NROW(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"))
     plot + name_lines(names) +
-        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour, size = .data$depth), points,
-            shape = 21, stroke = 0.3) +
+        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour, size = .data$depth,
+            shape = .data$shape), points, stroke = 0.3) +
         name_labels(names) +
         ggplot2::scale_size_continuous(range = c(0.6, 1.3) * point_size(nrow(points)), guide = "none") +
         colour$scale +
         ggplot2::coord_equal(xlim = c(-1.1, 1.1), ylim = c(-1.1, 1.1)) +
-        ggplot2::labs(x = NULL, y = NULL, caption = paste(caption, collapse = "; ")) +
+        ggplot2::labs(x = NULL, y = NULL, caption = in_lines(caption)) +
         bare_theme()
 }
 
@@ -153,10 +153,12 @@ turning_ball <- function(ball, rim, features, colour, paths) {
         plot <- points(seq_along(features), showlegend = FALSE, marker = list(size = 4, color = colour$values,
             colorscale = "Viridis", showscale = TRUE, colorbar = list(title = colour$title, len = 0.5)))
     } else {
-        shades <- unname(group_colours(nlevels(colour$values)))
+        looks <- group_looks(nlevels(colour$values))
+        symbols <- c(`21` = "circle", `22` = "square", `24` = "cross", `23` = "diamond", `25` = "x")[as.character(looks$shape)]
         for (k in seq_len(nlevels(colour$values))) {
             level <- levels(colour$values)[k]
-            plot <- points(which(colour$values == level), name = level, marker = list(size = 4, color = shades[k]))
+            plot <- points(which(colour$values == level), name = level,
+                marker = list(size = 4, color = looks$colour[k], symbol = symbols[[k]]))
         }
     }
     axis <- list(range = c(-rim, rim), title = "")
@@ -168,3 +170,24 @@ as_html <- function(text) gsub("<", "&lt;", gsub("&", "&amp;", text, fixed = TRU
 
 # Lines one below the other, with a gap after each.
 broken <- function(lines) do.call(rbind, lapply(lines, function(l) rbind(as.matrix(l), NA)))
+
+# Points of the ball in 2 or 3 dimensions, with their norms: with more coordinates than that, the
+# direction is that of the projection on those along which the points differ most.
+flatten <- function(e, linked, dims) {
+    if (ncol(e) <= dims) {
+        return(cbind(e, matrix(0, nrow(e), dims - ncol(e))))
+    }
+    norm <- sqrt(rowSums(e^2))
+    flat <- main_directions(e, linked, dims)
+    length <- sqrt(rowSums(flat^2))
+    flat * ifelse(length > 0 & norm > 0, norm / length, 0)
+}
+
+main_directions <- function(e, linked, dims) {
+    e <- sweep(e, 2L, colMeans(e[linked, , drop = FALSE]))
+    axes <- svd(e[linked, , drop = FALSE], nu = 0L, nv = dims)$v
+    # The sign of a singular vector is arbitrary: its largest part is made positive.
+    turn <- apply(axes, 2L, function(v) if (v[which.max(abs(v))] < 0) -1 else 1)
+    flat <- e %*% (axes * rep(turn, each = nrow(axes)))
+    cbind(flat, matrix(0, nrow(flat), dims - ncol(flat)))
+}

@@ -1,113 +1,137 @@
-#' Draw the Poincaré disk
+#' Draw the graph in the Poincaré disk
 #'
-#' The radius of a point is its true norm |e| = 1 - generality, in d dimensions; its angle comes from
-#' the two directions along which the points spread most. Edges are geodesics of the disk from the cause
-#' to the effect.
+#' A picture made for the eye: roots, features without causes, are in the middle, every level of the graph (the most
+#' edges on a way from a root) is a ring around them, and every feature lies in the sector of its strongest cause.
+#' The edges are geodesics of the disk, arrows for the strongest ones; where more are left out, the edge from its
+#' strongest cause to every feature is a grey line. Features without edges are counted in the caption. The positions that
+#' Step II computes have more dimensions: [cape_plot_ball()] draws these, [cape_plot_radius()] their radii.
 #'
-#' @param x a [CapeFit-class] or SingleCellExperiment from [cape_fit()], or a [CapeEmbedding-class].
-#' @param dag the graph whose edges are drawn, as for [cape_compare()]; that of `x` by default.
-#' @param max.edges how many edges to draw, the strongest first.
-#' @param labels how many of the most general features with edges to name.
-#' @param colour.by what colours the points: `NULL` for generality, the name of a column of `rowData(x)`, or
-#'   a vector with a value for every feature: by name if it has names, else in the order of the features of
-#'   the result.
+#' @param x a [CapeFit-class] or SingleCellExperiment from [cape_fit()], a [CapeDag-class], a square matrix or igraph, or
+#'   a [CapeEmbedding-class] together with its graph, `dag`.
+#' @param dag the graph that is drawn, as for [cape_compare()]; that of `x` by default.
+#' @param max.edges how many edges are arrows, the strongest first.
+#' @param labels how many features with edges to name: of an embedding the most general, of a graph alone those with the
+#'   largest sum of absolute weights to their effects.
+#' @param colour.by what colours the points: `NULL` for generality (of a graph alone, that sum), the name of a column of
+#'   `rowData(x)`, or a vector with a value for every feature: by name if it has names, else in the order of the features
+#'   of the result. Of more than eight groups, those that have a colour in common have different shapes.
 #' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
+#' @seealso [cape_plot_dag()], [cape_plot_ball()]
 #' @examples
 #' truth <- cape_simulate_dag(12, seed = 1)
+#' cape_plot_poincare(truth)
 #' cape_plot_poincare(cape_embed_dag(truth, HyperbolicParam(dims = 8L), seed = 1), truth)
 #' @export
 cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, colour.by = NULL,
                                name = "CAPE") {
-    embedding <- the_embedding(x, name)
     check_number(max.edges, "max.edges", 0, integer = TRUE)
     check_number(labels, "labels", 0, integer = TRUE)
-    dag <- graph_of(x, dag, name)
-    edges <- if (is.null(dag)) NULL else as.data.frame(cape_edges(dag))
-    colour <- point_colour(x, embedding, colour.by, name)
-    # Features without edges lie anywhere: they neither turn the picture nor are they named.
-    linked <- if (NROW(edges) > 0L) embedding@features %in% c(edges$from, edges$to)
-        else rep(TRUE, length(embedding@features))
-    points <- disk_points(embedding, linked)
-    points$colour <- colour$values
-    shown <- utils::head(edges, max.edges)
-    caption <- c(
-        if (ncol(embedding@poincare) > 2L) paste0("radius: |e| in ", ncol(embedding@poincare),
-            " dimensions; angle: from the two main directions"),
-        if (NROW(edges) > NROW(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"))
+    embedded <- is(x, "CapeEmbedding") || is(x, "CapeFit") || is(x, "SummarizedExperiment")
+    embedding <- if (embedded) the_embedding(x, name)
+    if (is.null(dag) && is(x, "CapeEmbedding")) {
+        cape_error("'dag' is NULL, and an embedding alone has no graph; give the graph that was embedded, or see ",
+            "cape_plot_ball()")
+    }
+    dag <- if (is.null(dag)) the_graph(x, name) else as_dag(dag, "dag")
+    if (embedded && !setequal(dag@features, embedding@features)) {
+        cape_error("'x' and 'dag' have different features")
+    }
+    general <- if (embedded) embedding@generality[dag@features] else out_strength(dag)
+    colour <- point_colour(x, dag@features, general, if (embedded) "generality" else "strength of\neffects", colour.by,
+        name, if (embedded) "identity" else "sqrt")
+    edges <- as.data.frame(cape_edges(dag))
+    alone <- NROW(edges) > 0L & !dag@features %in% c(edges$from, edges$to)
 
-    # When all points are near the centre, the picture ends not far outside of them.
-    reach <- max(0.05, sqrt(points$x^2 + points$y^2))
-    rim <- if (reach > 0.75) 1 else reach * 1.15
-    names <- place_labels(utils::head(points[linked, ][order(-points$generality[linked]), ], labels), rim)
-    plot <- ggplot2::ggplot() + rings(rim)
-    paths <- if (NROW(shown) > 0L) edge_paths(shown, points, 0.03 * rim)
-    if (!is.null(paths)) {
+    points <- cbind(disk_places(dag_at(dag, which(!alone))), general = unname(general)[!alone],
+        colour = colour$values[!alone], shape = colour$shapes[!alone])
+    shown <- utils::head(edges, max.edges)
+    rest <- edges[seq_len(nrow(edges)) > nrow(shown), ]
+    rest <- rest[rest$from == points$name[points$parent][match(rest$to, points$name)], ]
+    names <- place_labels(utils::head(points[order(-points$general), ], labels), 1)
+    plot <- ggplot2::ggplot() + rings(level_rims(points$level))
+    if (nrow(shown) < nrow(edges)) {
+        plot <- plot + ggplot2::geom_path(ggplot2::aes(.data$x, .data$y, group = .data$edge),
+            edge_paths(rest, points, 0), linewidth = 0.2, colour = "grey75")
+    }
+    if (nrow(shown) > 0L) {
         plot <- plot + ggplot2::geom_path(
-            ggplot2::aes(.data$x, .data$y, group = .data$edge, colour = .data$effect), paths,
-            linewidth = 0.35, alpha = if (nrow(shown) > 60L) 0.3 else 0.5, key_glyph = key_line,
+            ggplot2::aes(.data$x, .data$y, group = .data$edge, colour = .data$effect), edge_paths(shown, points, 0.03),
+            linewidth = 0.35, alpha = if (nrow(shown) > 60L) 0.45 else 0.7, key_glyph = key_line,
             arrow = grid::arrow(length = grid::unit(1.6, "mm"), type = "closed")) + sign_scale()
     }
+    caption <- c("made for the eye: rings are levels of the graph, not |e|",
+        "features lie in the sector of their strongest cause",
+        if (nrow(shown) < nrow(edges)) paste0("arrows: the ", nrow(shown), " strongest of ", nrow(edges),
+            " edges, grey: the others from the strongest cause of a feature"),
+        if (any(alone)) paste(count_of(sum(alone), "feature"), "without edges not drawn"))
     plot +
         name_lines(names) +
-        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour), points, shape = 21,
+        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour, shape = .data$shape), points,
             size = point_size(nrow(points)), stroke = 0.25) +
-        ring_labels(rim) + name_labels(names) +
+        level_labels(level_rims(points$level)) + name_labels(names) +
         colour$scale +
-        ggplot2::coord_equal(xlim = c(-1.15, 1.15) * rim, ylim = c(-1.05, 1.05) * rim) +
-        ggplot2::labs(x = NULL, y = NULL, caption = paste(caption, collapse = "; ")) +
+        ggplot2::coord_equal(xlim = c(-1.15, 1.15), ylim = c(-1.05, 1.05), expand = FALSE) +
+        ggplot2::labs(x = NULL, y = NULL, caption = in_lines(caption)) +
         bare_theme()
 }
+
+# Of every feature, the sum of the absolute weights of the edges to its effects.
+out_strength <- function(dag) Matrix::rowSums(abs(dag@adjacency))
 
 # Many points are drawn smaller.
 point_size <- function(n) max(0.8, min(2.4, 24 / sqrt(n)))
 
-# What colours the points, and its scale: generality, a column of rowData(x), or given values.
-point_colour <- function(x, embedding, colour.by, name) {
-    title <- "generality"
-    values <- unname(embedding@generality)
-    if (is.character(colour.by) && length(colour.by) == 1L && length(embedding@features) != 1L) {
+# What colours the points, and its scale: `values` of the features on a scale of their own, a column of rowData(x), or given values.
+point_colour <- function(x, features, values, title, colour.by, name, trans = "identity") {
+    values <- unname(values)
+    if (!is.null(colour.by)) trans <- "identity"
+    if (is.character(colour.by) && length(colour.by) == 1L && length(features) != 1L) {
         title <- colour.by
         if (!is(x, "SummarizedExperiment") || !title %in% names(SummarizedExperiment::rowData(x))) {
             cape_error("'colour.by' is ", quoted(title), "; it must be a column of rowData(x), or values for ",
-                count_of(length(embedding@features), "feature"))
+                count_of(length(features), "feature"))
         }
         values <- plain_vector(SummarizedExperiment::rowData(x)[[title]], "colour.by")[cape_result(x, name)@rows]
     } else if (!is.null(colour.by)) {
         title <- "colour.by"
         values <- plain_vector(colour.by, "colour.by")
         if (!is.null(names(values))) {
-            unknown <- setdiff(embedding@features, names(values))
+            unknown <- setdiff(features, names(values))
             if (length(unknown) > 0L) {
                 cape_error("'colour.by' has names, but none for ", count_of(length(unknown), "feature"), ": ",
                     some_of(quoted(unknown)))
             }
-            values <- values[embedding@features]
+            values <- values[features]
         }
     }
-    if (length(values) != length(embedding@features)) {
+    if (length(values) != length(features)) {
         cape_error("'colour.by' has ", count_of(length(values), "value"), "; it must have one for each of ",
-            count_of(length(embedding@features), "feature"))
+            count_of(length(features), "feature"))
     }
-    scale <- if (is.numeric(values)) {
-        list(ggplot2::scale_fill_viridis_c(title, option = "C", na.value = "grey85",
-            breaks = few_breaks),
+    if (is.numeric(values)) {
+        return(list(values = as.numeric(values), shapes = rep(21L, length(values)), title = title, scale = list(
+            ggplot2::scale_shape_identity(),
+            ggplot2::scale_fill_viridis_c(title, option = "C", na.value = "grey85", breaks = few_breaks,
+                trans = trans),
             ggplot2::guides(fill = ggplot2::guide_colourbar(barwidth = grid::unit(40, "mm"),
-                barheight = grid::unit(3, "mm"), order = 1L)))
-    } else {
-        list(ggplot2::scale_fill_manual(title, values = group_colours(nlevels(factor(values))), na.value = "grey85"),
-            ggplot2::guides(fill = ggplot2::guide_legend(override.aes = list(size = 3), order = 1L)))
+                barheight = grid::unit(3, "mm"), order = 1L)))))
     }
-    list(values = if (is.numeric(values)) as.numeric(values) else factor(values), scale = scale, title = title)
+    values <- factor(values)
+    looks <- group_looks(nlevels(values))
+    shapes <- looks$shape[as.integer(values)]
+    list(values = values, shapes = ifelse(is.na(shapes), 21L, shapes), title = title, scale = list(
+        ggplot2::scale_shape_identity(),
+        ggplot2::scale_fill_manual(title, values = looks$colour, na.value = "grey85"),
+        ggplot2::guides(fill = ggplot2::guide_legend(order = 1L, override.aes = list(size = 3,
+            shape = c(looks$shape, if (anyNA(values)) 21L))))))
 }
 
-# A colour of its own for each of any number of groups: those of a palette made for few as long as they last.
-group_colours <- function(n) {
-    if (n <= 8L) {
-        return(utils::head(grDevices::palette.colors(8L, "Set 2"), n))
-    }
-    # Neighbours on the circle of hues differ in lightness too.
-    grDevices::hcl(seq(15, 375, length.out = n + 1L)[seq_len(n)], 65, rep_len(c(75, 55, 40), n))
+# A colour that the colour-blind tell apart for each of up to eight groups; more differ in shape, too.
+group_looks <- function(n) {
+    at <- seq_len(n) - 1L
+    list(colour = unname(grDevices::palette.colors(9L, "Okabe-Ito"))[-1L][at %% 8L + 1L],
+        shape = c(21L, 22L, 24L, 23L, 25L)[at %/% 8L %% 5L + 1L])
 }
 
 # At most three round numbers within the limits, so that they do not touch each other.
@@ -117,55 +141,26 @@ few_breaks <- function(limits) {
     breaks[c(TRUE, logical(max(0, ceiling(length(breaks) / 3) - 1)))]
 }
 
-# Rows: name, x, y, generality.
-disk_points <- function(embedding, linked) {
-    flat <- flatten(embedding@poincare, linked, 2L)
-    data.frame(name = embedding@features, x = flat[, 1L], y = flat[, 2L],
-        generality = unname(embedding@generality))
-}
-
-# Points of the ball in 2 or 3 dimensions, with their norms: with more coordinates than that, the
-# direction is that of the projection on those along which the points differ most.
-flatten <- function(e, linked, dims) {
-    if (ncol(e) <= dims) {
-        return(cbind(e, matrix(0, nrow(e), dims - ncol(e))))
-    }
-    norm <- sqrt(rowSums(e^2))
-    flat <- main_directions(e, linked, dims)
-    length <- sqrt(rowSums(flat^2))
-    flat * ifelse(length > 0 & norm > 0, norm / length, 0)
-}
-
-main_directions <- function(e, linked, dims) {
-    e <- sweep(e, 2L, colMeans(e[linked, , drop = FALSE]))
-    axes <- svd(e[linked, , drop = FALSE], nu = 0L, nv = dims)$v
-    # The sign of a singular vector is arbitrary: its largest part is made positive.
-    turn <- apply(axes, 2L, function(v) if (v[which.max(abs(v))] < 0) -1 else 1)
-    flat <- e %*% (axes * rep(turn, each = nrow(axes)))
-    cbind(flat, matrix(0, nrow(flat), dims - ncol(flat)))
-}
-
-# Circles at whole steps of the Euclidean radius, and the rim of the disk.
-rings <- function(rim) {
+# A circle at the outer border of every level.
+rings <- function(rims) {
     turn <- seq(0, 2 * pi, length.out = 181L)
-    circles <- do.call(rbind, lapply(ring_radii(rim), function(r) {
-        data.frame(r = r, x = r * cos(turn), y = r * sin(turn))
-    }))
-    ggplot2::geom_path(ggplot2::aes(.data$x, .data$y, group = .data$r), circles, colour = "grey85",
+    circles <- data.frame(r = rep(rims, each = length(turn)), x = as.vector(outer(cos(turn), rims)),
+        y = as.vector(outer(sin(turn), rims)))
+    ggplot2::geom_path(ggplot2::aes(.data$x, .data$y, group = .data$r), circles, colour = "grey88",
         linewidth = 0.3)
 }
 
-ring_radii <- function(rim) {
-    radii <- pretty(c(0, rim), 4L)
-    radii[radii > 0 & radii <= rim + 1e-9]
-}
-
-# Above points and edges, which would hide them.
-ring_labels <- function(rim) {
-    radii <- ring_radii(rim)
-    ggplot2::annotate("label", x = 0, y = -radii, label = paste0("|e| = ", radii), colour = "grey45",
-        size = 2.5, label.size = 0, label.padding = grid::unit(0.3, "mm"),
-        fill = grDevices::adjustcolor("white", 0.75))
+# In the gap below: "roots", 1, 2 and so on, as many as there is room for.
+level_labels <- function(rims) {
+    middle <- (c(0, rims[-length(rims)]) + rims) / 2
+    named <- integer()
+    for (i in seq_along(middle)[-1L]) {
+        if (middle[i] - max(0, middle[named]) > 0.06) named <- c(named, i)
+    }
+    if (length(named) == 0L) {
+        return(NULL)
+    }
+    ggplot2::annotate("text", x = 0, y = -middle[named], label = c("level 1", named[-1L] - 1L), colour = "grey45", size = 2.6)
 }
 
 # Names where place_labels() has put them, and the lines to their points.
@@ -180,33 +175,24 @@ name_labels <- function(names) {
         label.padding = grid::unit(0.4, "mm"))
 }
 
-# Geodesic from a to b in the disk: move a to the origin, go straight, move back.
-geodesic <- function(a, b, n = 24L) {
-    za <- complex(real = a[1L], imaginary = a[2L])
-    zb <- complex(real = b[1L], imaginary = b[2L])
-    w <- (zb - za) / (1 - Conj(za) * zb)
+# Geodesics of the disk from a to b, complex numbers, a column for each: move a to the origin, go straight, move back.
+geodesics <- function(a, b, n = 24L) {
+    w <- (b - a) / (1 - Conj(a) * b)
     r <- Mod(w)
-    if (r == 0) {
-        return(cbind(x = rep(a[1L], n), y = rep(a[2L], n)))
-    }
-    z <- w / r * tanh(seq(0, 1, length.out = n) * atanh(r))
-    path <- (z + za) / (1 + Conj(za) * z)
-    cbind(x = Re(path), y = Im(path))
+    z <- outer(seq(0, 1, length.out = n), atanh(r), function(t, length) tanh(t * length)) *
+        rep(ifelse(r > 0, w / r, 0), each = n)
+    start <- rep(a, each = n)
+    (z + start) / (1 + Conj(start) * z)
 }
 
-# Paths that end before the point that they lead to.
+# Paths that end a gap before the point that they lead to.
 edge_paths <- function(edges, points, gap) {
-    from <- match(edges$from, points$name)
-    to <- match(edges$to, points$name)
-    do.call(rbind, lapply(seq_len(nrow(edges)), function(e) {
-        end <- c(points$x[to[e]], points$y[to[e]])
-        path <- geodesic(c(points$x[from[e]], points$y[from[e]]), end)
-        far <- sqrt((path[, 1L] - end[1L])^2 + (path[, 2L] - end[2L])^2) > gap
-        if (sum(far) < 2L) {
-            return(NULL)
-        }
-        data.frame(path[far, ], edge = e, effect = sign_label(edges$sign[e]))
-    }))
+    place <- complex(real = points$x, imaginary = points$y)
+    to <- place[match(edges$to, points$name)]
+    path <- geodesics(place[match(edges$from, points$name)], to)
+    far <- which(Mod(path - rep(to, each = nrow(path))) >= gap)
+    edge <- col(path)[far]
+    data.frame(x = Re(path)[far], y = Im(path)[far], edge = edge, effect = sign_label(edges$sign[edge]))
 }
 
 # Names start outside of their points and go up or down until they cover neither each other nor the

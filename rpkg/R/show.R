@@ -3,12 +3,14 @@
 number <- function(x) sprintf("%.3g", x)
 
 # Names as columns of a line: no line breaks, and at most 40 columns of the screen.
-brief_names <- function(names) {
+brief_names <- function(names) format(short_names(names))
+
+short_names <- function(names) {
     names <- gsub("[[:cntrl:]]", " ", enc2utf8(names))
     long <- nchar(names, "width", allowNA = TRUE) > 40L
     long <- !is.na(long) & long
     names[long] <- paste0(strtrim(names[long], 37L), "...")
-    format(names)
+    names
 }
 
 linked_features <- function(dag) {
