@@ -20,17 +20,22 @@ layered_plot <- function(edges, features, width, asked = character()) {
             linewidth = .data$size, alpha = .data$solid), arrows,
             arrow = grid::arrow(length = grid::unit(0.6 * size, "mm"), type = "closed"),
             linejoin = "round", key_glyph = key_line) +
-        ggplot2::geom_label(ggplot2::aes(.data$x, .data$y, label = .data$name), nodes, size = size,
+        ggplot2::geom_label(ggplot2::aes(.data$x, .data$y, label = short_names(.data$name)), nodes, size = size,
             fill = ifelse(dark, "grey20", "white"), colour = ifelse(dark, "white", "black"), label.size = 0.2,
             label.padding = grid::unit(0.35 * size, "mm")) +
         ggplot2::scale_linewidth_continuous(width, range = c(0.25, 1.2), breaks = few_breaks) +
         (if (is.null(arrows$support)) ggplot2::scale_alpha_identity() else
             ggplot2::scale_alpha_continuous("support", range = c(0.3, 1), breaks = few_breaks)) +
-        ggplot2::scale_x_continuous(expand = ggplot2::expansion(mult = 0.03, add = 5)) +
+        ggplot2::expand_limits(x = c(nodes$x - nodes$width / 2, nodes$x + nodes$width / 2)) +
+        ggplot2::scale_x_continuous(expand = ggplot2::expansion(mult = 0.03)) +
         ggplot2::scale_y_continuous(expand = ggplot2::expansion(mult = 0.05)) +
+        ggplot2::guides(colour = ggplot2::guide_legend(order = 1L), linewidth = ggplot2::guide_legend(order = 2L),
+            alpha = ggplot2::guide_legend(order = 3L)) +
         ggplot2::labs(x = NULL, y = NULL) +
         bare_theme()
 }
+
+no_edges <- function() ggplot2::ggplot() + ggplot2::labs(caption = "the graph has no edges") + bare_theme()
 
 sign_label <- function(sign) {
     factor(c("lowers", "unknown", "raises")[sign + 2], c("raises", "lowers", "unknown"))
@@ -82,7 +87,7 @@ place_nodes <- function(linked, alone, edges) {
 
 page_width <- 90 # in characters of the usual size
 
-label_width <- function(name) nchar(name) + 3
+label_width <- function(name) nchar(short_names(name), "width") + 3
 
 place_part <- function(graph) {
     name <- igraph::vertex_attr(graph, "name")

@@ -23,7 +23,9 @@ cape_modules <- function(x, name = "CAPE") {
         graph <- igraph::graph_from_data_frame(as.data.frame(edges[c("from", "to", "weight")]), directed = FALSE,
             vertices = data.frame(name = linked))
         graph <- igraph::simplify(graph, edge.attr.comb = "sum") # of a cycle of two
-        number[linked] <- as.integer(igraph::membership(igraph::cluster_fast_greedy(graph)))
+        merged <- igraph::cluster_fast_greedy(graph)
+        # Its own membership may be a merge short of the largest modularity.
+        number[linked] <- igraph::cut_at(merged, steps = which.max(merged$modularity) - 1L)
     }
     within <- number[edges$from] == number[edges$to]
     strength <- numeric(length(dag))

@@ -42,6 +42,7 @@ cape_plot_comparison <- function(a, b, labels = c("a", "b"), max.edges = 40L, na
         if (length(features) > length(drawn)) paste0(length(features) - length(drawn), " of ", length(features),
             " features without an edge here are not drawn"))
     layered_plot(shown[c("from", "to", "size", "effect")], drawn, "|weight|") +
-        ggplot2::scale_colour_manual("edges of", values = stats::setNames(colours, counted), drop = TRUE) +
+        ggplot2::scale_colour_manual("edges of", values = stats::setNames(colours, counted),
+            limits = counted[tabulate(kind, 4L) > 0L]) +
         ggplot2::labs(caption = in_lines(caption))
 }

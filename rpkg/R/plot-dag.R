@@ -51,8 +51,7 @@ connected_edges <- function(edges, n) {
     }
     part <- igraph::components(igraph::graph_from_data_frame(edges[c("from", "to")]))
     largest <- names(which(part$membership == which.max(part$csize)))
-    effects <- rowsum(edges$size, edges$from)
-    effects <- effects[rownames(effects) %in% largest, ]
+    effects <- tapply(edges$size, factor(edges$from, intersect(edges$from, largest)), sum)
     start <- names(which.max(effects))
     inside <- edges$from == start | edges$to == start
     taken <- integer()

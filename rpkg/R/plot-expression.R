@@ -1,11 +1,11 @@
 #' Draw the values of features in causal order
 #'
 #' A heat map: features in rows, causes above their effects, and cells in columns. Every feature is scaled over all cells
-#' to mean 0 and standard deviation 1. Within a group, cells are in the order of the first principal component of what
+#' to mean 0 and standard deviation 1; counts are normalised as by [cape_fit()], and what is missing is grey. Within a group, cells are in the order of the first principal component of what
 #' is shown.
 #'
 #' @param x a SingleCellExperiment from [cape_fit()] or, with `dag`, anything that [cape_fit()] takes.
-#' @param features names of at least two features of the graph, such as those of a module or of a neighbourhood.
+#' @param features names of features of the graph, such as those of a module or of a neighbourhood.
 #' @param dag the graph, as for [cape_compare()]; that of `x` by default.
 #' @param assay.type which assay, as of [cape_fit()].
 #' @param group `NULL`, the name of a column of `colData(x)`, or a group for every cell: a panel for each.
@@ -27,18 +27,12 @@ cape_plot_expression <- function(x, features, dag = NULL, assay.type = NULL, gro
     stored <- if (is.null(dag)) cape_result(x, name)
     dag <- if (is.null(dag)) stored@dag else as_dag(dag, "dag")
     features <- check_features(features, dag, "features")
-    if (length(features) < 2L) {
-        cape_error("'features' is ", quoted(features), "; it must have at least two features")
-    }
     order <- if (length(dag@order) > 0L) dag@order else dag@features
     features <- order[order %in% features]
-    rows <- if (is.null(stored)) features else stored@rows[match(features, dag@features)]
-    input <- cape_as_input(x, assay.type, rows, DagParam(missing = "mask"), FALSE)
-    scaled <- scaled_rows(input$values)
-    rownames(scaled) <- features
+    rows <- if (is.null(stored)) rows_named(features, x) else stored@rows[match(features, dag@features)]
+    scaled <- scaled_rows(shown_values(x, rows, assay.type))
     groups <- per_cell(x, group, "group")
-    groups <- if (is.null(groups)) rep("", ncol(scaled)) else as.character(groups)[input$cells]
-    groups[is.na(groups)] <- "NA"
+    groups <- if (is.null(groups)) rep(1L, ncol(scaled)) else droplevels(addNA(factor(groups), ifany = TRUE))
     cells <- order(groups, first_component(scaled))
     drawn <- cells[unique(round(seq(1, length(cells), length.out = min(max.cells, length(cells)))))]
     tiles <- data.frame(feature = factor(rep(features, length(drawn)), rev(features)),
@@ -56,6 +50,32 @@ cape_plot_expression <- function(x, features, dag = NULL, assay.type = NULL, gro
             y = "causes above, effects below") +
         ggplot2::theme_minimal(base_size = 10) +
         ggplot2::theme(panel.grid = ggplot2::element_blank(), panel.spacing = grid::unit(1, "mm"))
+}
+
+rows_named <- function(features, x) {
+    rows <- match(features, feature_names(x))
+    if (anyNA(rows)) {
+        cape_error("'x' lacks ", count_of(sum(is.na(rows)), "feature"), " of 'features': ",
+            some_of(quoted(features[is.na(rows)])))
+    }
+    rows
+}
+
+# Counts are scaled and logarithms taken as for a fit; a cell without counts has no values.
+shown_values <- function(x, rows, assay.type) {
+    source <- choose_assay(x, assay.type, FALSE)
+    scan <- scan_rows(source$values, if (source$counts) NULL else rows)
+    if (any(scan$infinite > 0)) {
+        cape_error(source$what, " has ", count_of(sum(scan$infinite), "infinite value"), "; values must be finite")
+    }
+    if (!(source$counts && are_counts(scan, source))) {
+        return(read_rows(source$values, rows))
+    }
+    scaling <- cell_scaling(x, source$values)
+    factors <- core_cell_factors(scaling$sizes, scaling$own, as.numeric(registry_default("preprocess.target_sum")))
+    values <- read_rows(source$values, rows, factors, if (is.null(scaling$own)) "natural" else "binary")
+    values[, scaling$sizes == 0] <- NA
+    values
 }
 
 # Rows of mean 0 and standard deviation 1; those that do not vary are 0.

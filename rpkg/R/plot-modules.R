@@ -21,6 +21,9 @@ cape_plot_modules <- function(x, max.modules = 16L, max.arrows = 24L, labels = 4
     check_number(max.arrows, "max.arrows", 0, integer = TRUE)
     check_number(labels, "labels", 0, integer = TRUE)
     all <- as.data.frame(cape_modules(dag))
+    if (nrow(all) == 0L) {
+        return(no_edges())
+    }
     nodes <- all[all$module %in% utils::head(unique(all$module), max.modules), ]
     edges <- as.data.frame(cape_edges(dag))
     edges <- edges[edges$from %in% nodes$feature & edges$to %in% nodes$feature, ]
@@ -37,11 +40,11 @@ cape_plot_modules <- function(x, max.modules = 16L, max.arrows = 24L, labels = 4
         yend = nodes$y[to], effect = sign_label(inner$sign))
     arrows <- join_discs(utils::head(between, max.arrows), discs)
     rank <- stats::ave(seq_len(nrow(nodes)), nodes$module, FUN = seq_along)
-    named <- nodes[rank > 1L & rank <= 1 + (labels %/% max(1, nrow(discs))), ]
-    named <- uncovered(named[order(-named$strength), ], diff(range(discs$x - discs$r, discs$x + discs$r, 0)))
+    named <- nodes[rank > 1L & rank <= 1 + (labels %/% nrow(discs)), ]
+    named <- uncovered(named[order(-named$strength), ], diff(range(discs$x - discs$r, discs$x + discs$r)))
     caption <- c(
         paste0(count_of(nrow(discs), "module"), if (nrow(nodes) < nrow(all))
-            paste0(", the largest of ", length(unique(all$module))), ", of ", nrow(nodes), " of ",
+            paste0(", the largest of ", length(unique(all$module))), ", with ", nrow(nodes), " of ",
             count_of(length(dag), "feature"), "; those above rather cause, those below are rather caused"),
         if (nrow(between) > nrow(arrows)) paste0("the ", nrow(arrows), " widest of ", nrow(between),
             " arrows between modules"))
@@ -74,7 +77,7 @@ module_arrows <- function(edges) {
     sums <- data.frame(from = edges$a, to = edges$b,
         weight = stats::ave(abs(edges$weight), edges$a, edges$b, FUN = sum))
     sums <- unique(sums)
-    sums[order(-sums$weight, sums$from, sums$to), ]
+    sums[order(-sums$weight), ]
 }
 
 # Discs whose area is the number of features, in rows: what rather causes comes first, and within a row each is near
@@ -87,8 +90,10 @@ place_discs <- function(nodes, arrows) {
     out <- total("from")
     into <- total("to")
     discs <- discs[order(-(out - into) / pmax(out + into, 1e-9), -n), ]
+    page_of <- function(width) max(width, sqrt(1.35 * sum(width^2)))
     width <- 2 * discs$r + 2
-    page <- max(width, sqrt(1.35 * sum(width^2)))
+    width <- pmax(width, (nchar(short_names(discs$module), "width") + 6) * 0.013 * page_of(width)) # of its name
+    page <- page_of(width)
     row <- 1L + floor((cumsum(width) - width / 2) / page * 0.999)
     bottom <- 0
     for (k in unique(row)) {
@@ -99,8 +104,8 @@ place_discs <- function(nodes, arrows) {
             if (all(is.na(other))) 0 else stats::weighted.mean(discs$x[other], to$weight, na.rm = TRUE)
         }, 0)
         at <- at[order(tied)]
-        gap <- (page - sum(2 * discs$r[at])) / (length(at) + 1)
-        discs$x[at] <- cumsum(2 * discs$r[at] + gap) - discs$r[at] - page / 2
+        gap <- max(0, page - sum(width[at])) / (length(at) + 1)
+        discs$x[at] <- cumsum(width[at] + gap) - width[at] / 2 - page / 2
         discs$y[at] <- bottom - max(discs$r[at])
         bottom <- bottom - 2 * max(discs$r[at]) - 0.06 * page
     }
@@ -117,7 +122,7 @@ place_in_discs <- function(nodes, discs) {
 
 # Names, the first first, that cover none before them; a letter is about a hundredth of the page wide.
 uncovered <- function(named, page) {
-    half <- nchar(named$feature, "width") * 0.005 * page
+    half <- nchar(short_names(named$feature), "width") * 0.005 * page
     kept <- integer()
     for (i in seq_len(nrow(named))) {
         near <- abs(named$x[kept] - named$x[i]) < half[kept] + half[i] & abs(named$y[kept] - named$y[i]) < 0.02 * page
@@ -133,9 +138,10 @@ join_discs <- function(arrows, discs) {
     to <- match(arrows$to, discs$module)
     way <- place[to] - place[from]
     way <- way / Mod(way)
-    beside <- complex(argument = Arg(way) - pi / 2) * 0.15 * min(discs$r, Inf)
+    beside <- way * complex(imaginary = -1) * 0.15 * min(discs$r)
     begin <- place[from] + way * discs$r[from] * 0.9 + beside # the disc is drawn over the arrow
-    end <- place[to] - way * (discs$r[to] + 0.3) + beside
+    name <- ifelse(Im(way) < -0.7, 0.045 * diff(range(discs$x - discs$r, discs$x + discs$r)), 0) # above a disc
+    end <- place[to] - way * (discs$r[to] + 0.3 + name) + beside
     data.frame(arrows, x = Re(begin), y = Im(begin), xend = Re(end), yend = Im(end))
 }
 

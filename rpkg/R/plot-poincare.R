@@ -64,6 +64,7 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, co
         "features lie in the sector of their strongest cause",
         if (nrow(shown) < nrow(edges)) paste0("arrows: the ", nrow(shown), " strongest of ", nrow(edges),
             " edges, grey: the others from the strongest cause of a feature"),
+        if (!dag@info$acyclic) "levels are those without the weakest edges of cycles",
         if (any(alone)) paste(count_of(sum(alone), "feature"), "without edges not drawn"))
     plot +
         name_lines(names) +
@@ -127,10 +128,13 @@ point_colour <- function(x, features, values, title, colour.by, name, trans = "i
             shape = c(looks$shape, if (anyNA(values)) 21L))))))
 }
 
-# A colour that the colour-blind tell apart for each of up to eight groups; more differ in shape, too.
+# Up to eight groups have colours that the colour-blind tell apart; more differ in shape, too, and beyond 40 in a
+# colour of their own, whose neighbours on the circle of hues differ in lightness.
 group_looks <- function(n) {
     at <- seq_len(n) - 1L
-    list(colour = unname(grDevices::palette.colors(9L, "Okabe-Ito"))[-1L][at %% 8L + 1L],
+    few <- unname(grDevices::palette.colors(9L, "Okabe-Ito"))[-1L]
+    list(colour = if (n <= 40L) few[at %% 8L + 1L] else
+            grDevices::hcl(seq(15, 375, length.out = n + 1L)[seq_len(n)], 65, rep_len(c(75, 55, 40), n)),
         shape = c(21L, 22L, 24L, 23L, 25L)[at %/% 8L %% 5L + 1L])
 }
 
@@ -170,7 +174,7 @@ name_lines <- function(names) {
 }
 
 name_labels <- function(names) {
-    ggplot2::geom_label(ggplot2::aes(.data$label_x, .data$label_y, label = .data$name), names,
+    ggplot2::geom_label(ggplot2::aes(.data$label_x, .data$label_y, label = short_names(.data$name)), names,
         size = 2.7, label.size = 0, fill = grDevices::adjustcolor("white", 0.85),
         label.padding = grid::unit(0.4, "mm"))
 }
@@ -201,7 +205,7 @@ place_labels <- function(named, rim) {
     if (nrow(named) == 0L) {
         return(data.frame(named, label_x = numeric(), label_y = numeric()))
     }
-    half_width <- 0.0135 * rim * (nchar(named$name) + 1)
+    half_width <- 0.0135 * rim * (nchar(short_names(named$name), "width") + 1)
     half_height <- 0.028 * rim
     out <- sqrt(named$x^2 + named$y^2)
     unit_x <- ifelse(out > 0, named$x / out, 0)

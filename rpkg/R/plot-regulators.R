@@ -14,6 +14,9 @@ cape_plot_regulators <- function(x, n = 20L, name = "CAPE") {
     dag <- the_graph(x, name)
     check_number(n, "n", 1, integer = TRUE)
     edges <- as.data.frame(cape_edges(dag))
+    if (nrow(edges) == 0L) {
+        return(no_edges())
+    }
     strength <- out_strength(dag)
     regulators <- dag@features[order(-strength)]
     regulators <- utils::head(regulators[regulators %in% edges$from], n)

@@ -10,7 +10,7 @@ test_that("every plot is a ggplot that draws without a warning", {
     plots <- list(dag = cape_plot_dag(fit), adjacency = cape_plot_adjacency(fit, truth),
         alone = cape_plot_adjacency(fit), poincare = cape_plot_poincare(fit), history = cape_plot_history(fit),
         truth = cape_plot_dag(truth), embedding = cape_plot_poincare(fit@embedding, truth),
-        bare = cape_plot_poincare(fit@embedding), epochs = cape_plot_history(fit@embedding))
+        graph = cape_plot_poincare(truth), epochs = cape_plot_history(fit@embedding))
     for (name in names(plots)) {
         expect_s3_class(plots[[name]], "ggplot")
         expect_silent(drawn <- draws(plots[[name]]))
@@ -25,14 +25,19 @@ test_that("plots of graphs without edges, and of single features, draw", {
     expect_true(draws(cape_plot_poincare(cape_embed_dag(empty, quick_embed(), seed = 1), empty)))
     expect_error(cape_plot_history(empty), "not learned")
     one <- cape_embed_dag(matrix(0, 1, 1), quick_embed(), seed = 1)
-    expect_true(draws(cape_plot_poincare(one)))
-    expect_true(draws(cape_plot_poincare(cape_embed_dag(empty, HyperbolicParam(dims = 1L, epochs = 5L), seed = 1))))
+    expect_true(draws(cape_plot_poincare(one, matrix(0, 1, 1))))
+    expect_error(cape_plot_poincare(one), "'dag' is NULL.*cape_plot_ball", class = "capeError")
+    expect_true(draws(cape_plot_ball(cape_embed_dag(empty, HyperbolicParam(dims = 1L, epochs = 5L), seed = 1))))
 })
 
 test_that("labels of a layer do not overlap, and a large graph shows its strongest edges", {
     dag <- cape_simulate_dag(60, seed = 1)
     plot <- cape_plot_dag(dag, max.edges = 50L)
     expect_match(plot$labels$caption, "the 50 strongest of [0-9]+ edges")
+    # They hang together.
+    ends <- unique(plot$layers[[1]]$data[c("from", "to")])
+    expect_identical(nrow(ends), 50L)
+    expect_identical(igraph::count_components(igraph::graph_from_data_frame(ends)), 1)
     nodes <- plot$layers[[2]]$data
     for (row in split(nodes, round(nodes$y, 6))) {
         row <- row[order(row$x), ]
@@ -114,11 +119,14 @@ test_that("an edge over several layers is drawn around the labels between", {
 test_that("an edge in the disk is a geodesic: its points add up to the distance of its ends", {
     a <- c(0.5, 0.3)
     b <- c(-0.4, 0.6)
-    path <- capeOmics:::geodesic(a, b, 50)
+    complex_of <- function(p) complex(real = p[1], imaginary = p[2])
+    path <- capeOmics:::geodesics(c(complex_of(a), 0i), c(complex_of(b), 0i), 50)
+    expect_identical(path[, 2], rep(0i, 50)) # from a point to itself
+    path <- cbind(Re(path[, 1]), Im(path[, 1]))
     distance <- function(u, v) acosh(1 + 2 * sum((u - v)^2) / ((1 - sum(u^2)) * (1 - sum(v^2))))
     steps <- vapply(1:49, function(i) distance(path[i, ], path[i + 1, ]), 0)
     expect_equal(sum(steps), distance(a, b))
-    expect_equal(unname(path[50, ]), b)
+    expect_equal(path[50, ], b)
 })
 
 test_that("a map of attention is drawn in the order of a graph or of what is alike, group by group", {

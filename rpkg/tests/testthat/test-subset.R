@@ -67,7 +67,9 @@ test_that("b09: colours follow the rows in every picture", {
         for (points in list(disk, ball, radius)) {
             expect_identical(as.character(points$colour), unname(kinds[points$name]))
         }
-        expect_setequal(disk$name, setdiff(f[rows], "unused"))
+        expect_setequal(ball$name, setdiff(f[rows], "unused"))
+        edges <- cape_edges(part) # features without any are not in the disk, unless none has one
+        expect_setequal(disk$name, if (nrow(edges) > 0) c(edges$from, edges$to) else ball$name)
     }
     values <- stats::setNames(1:6, f[7:2])
     expect_equal(ggplot2::ggplot_build(cape_plot_poincare(sce, colour.by = values))$data,
@@ -117,17 +119,19 @@ test_that("what is the user's own is not overwritten, and a result is", {
     expect_error(cape_edges(twice), "does not tell which of its rows")
 })
 
-test_that("b10: every group has a colour of its own", {
-    for (n in c(1, 2, 8, 9, 10, 30, 100)) {
-        expect_length(unique(capeOmics:::group_colours(n)), n)
+test_that("b10: every group has a colour, or colour and shape, of its own", {
+    for (n in c(1, 2, 8, 9, 10, 30, 40, 41, 100)) {
+        expect_length(unique(do.call(paste, capeOmics:::group_looks(n))), n)
     }
     truth <- cape_simulate_dag(12, seed = 1)
     embedding <- cape_embed_dag(truth, HyperbolicParam(dims = 4L, epochs = 20L), seed = 1)
     for (groups in list(letters[1:12], factor(rep(1:4, 3), levels = 1:9), rep(c(TRUE, FALSE), 6))) {
         for (plot in list(cape_plot_poincare, cape_plot_ball, cape_plot_radius)) {
             expect_silent(drawn <- ggplot2::ggplot_build(plot(embedding, truth, colour.by = groups)))
-            fills <- unlist(lapply(drawn$data, function(layer) if ("shape" %in% names(layer) && layer$shape[1] == 21) layer$fill))
-            expect_length(setdiff(fills, "grey85"), length(unique(groups)))
+            looks <- unlist(lapply(drawn$data, function(layer) {
+                if (is.numeric(layer$shape) && "fill" %in% names(layer)) paste(layer$fill, layer$shape)
+            }))
+            expect_length(unique(looks), length(unique(groups)))
         }
     }
 })
