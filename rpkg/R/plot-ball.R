@@ -154,11 +154,11 @@ turning_ball <- function(ball, rim, features, colour, paths) {
             colorscale = "Viridis", showscale = TRUE, colorbar = list(title = colour$title, len = 0.5)))
     } else {
         looks <- group_looks(nlevels(colour$values))
-        symbols <- c(`21` = "circle", `22` = "square", `24` = "cross", `23` = "diamond", `25` = "x")[as.character(looks$shape)]
+        symbols <- c("circle", "square", "diamond", "cross", "x")[looks$shape - 20L]
         for (k in seq_len(nlevels(colour$values))) {
             level <- levels(colour$values)[k]
             plot <- points(which(colour$values == level), name = level,
-                marker = list(size = 4, color = looks$colour[k], symbol = symbols[[k]]))
+                marker = list(size = 4, color = looks$colour[k], symbol = symbols[k]))
         }
     }
     axis <- list(range = c(-rim, rim), title = "")

@@ -1,10 +1,10 @@
 #' Draw the causal graph
 #'
 #' Causes stand above their effects, arrows point from cause to effect; the width of an arrow is the
-#' weight, or the support, its colour the sign. Of a large graph a part that hangs together is drawn, and the caption says
-#' so: it begins with the feature whose effects are the strongest, in the largest connected part, and grows by the
-#' strongest edge that touches it. [cape_plot_modules()] draws all of a large graph, [cape_plot_neighbourhood()] what
-#' is around a feature.
+#' weight, or the support, its colour the sign. Of a large graph a part that hangs together is drawn, and the
+#' caption says so: it begins with the feature whose effects are the strongest, in the largest connected part, and
+#' grows by the strongest edge that touches it. [cape_plot_modules()] draws all of a large graph,
+#' [cape_plot_neighbourhood()] what is around a feature. The names of some 60 edges can be read.
 #'
 #' @param x a [CapeFit-class], [CapeDag-class], SingleCellExperiment from [cape_fit()], square matrix or
 #'   igraph.
@@ -43,8 +43,8 @@ cape_plot_dag <- function(x, max.edges = 40L, isolated = NULL, edge.by = c("weig
         sign_scale() + ggplot2::labs(caption = in_lines(caption))
 }
 
-# The feature with the strongest effects in the largest connected part, and edges that touch what is drawn, the strongest
-# first; then, if that part has no more, those of the rest. `edges` come with the largest size first.
+# From the feature with the strongest effects in the largest connected part, edges that touch what is drawn, the
+# strongest first; then, if that part has no more, those of the rest. `edges` come with the largest size first.
 connected_edges <- function(edges, n) {
     if (nrow(edges) <= n) {
         return(edges)

@@ -1,8 +1,8 @@
 #' Draw the values of features in causal order
 #'
-#' A heat map: features in rows, causes above their effects, and cells in columns. Every feature is scaled over all cells
-#' to mean 0 and standard deviation 1; counts are normalised as by [cape_fit()], and what is missing is grey. Within a group, cells are in the order of the first principal component of what
-#' is shown.
+#' A heat map: features in rows, causes above their effects, and cells in columns. Every feature is scaled over all
+#' cells to mean 0 and standard deviation 1; counts are normalised as by [cape_fit()], and what is missing is grey.
+#' Within a group, cells are in the order of the first principal component of what is shown.
 #'
 #' @param x a SingleCellExperiment from [cape_fit()] or, with `dag`, anything that [cape_fit()] takes.
 #' @param features names of features of the graph, such as those of a module or of a neighbourhood.
@@ -46,10 +46,12 @@ cape_plot_expression <- function(x, features, dag = NULL, assay.type = NULL, gro
             limits = c(-limit, limit), na.value = "grey80") +
         ggplot2::scale_y_discrete(labels = if (length(features) <= 60L) short_names, expand = c(0, 0)) +
         ggplot2::scale_x_continuous(breaks = NULL, expand = c(0, 0)) +
-        ggplot2::labs(x = paste0(length(drawn), if (length(drawn) < length(cells)) paste(" of", length(cells)), " cells"),
-            y = "causes above, effects below") +
+        ggplot2::labs(x = paste0(length(drawn), if (length(drawn) < length(cells)) paste(" of", length(cells)),
+            " cells"), y = "causes above, effects below") +
         ggplot2::theme_minimal(base_size = 10) +
-        ggplot2::theme(panel.grid = ggplot2::element_blank(), panel.spacing = grid::unit(1, "mm"))
+        ggplot2::theme(panel.grid = ggplot2::element_blank(), panel.spacing = grid::unit(1, "mm"), strip.clip = "off",
+            strip.text.x = if (nlevels(groups) > 3L) ggplot2::element_text(angle = 35, hjust = 0, vjust = 0)
+                else ggplot2::element_text())
 }
 
 rows_named <- function(features, x) {

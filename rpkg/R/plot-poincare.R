@@ -2,19 +2,19 @@
 #'
 #' A picture made for the eye: roots, features without causes, are in the middle, every level of the graph (the most
 #' edges on a way from a root) is a ring around them, and every feature lies in the sector of its strongest cause.
-#' The edges are geodesics of the disk, arrows for the strongest ones; where more are left out, the edge from its
-#' strongest cause to every feature is a grey line. Features without edges are counted in the caption. The positions that
-#' Step II computes have more dimensions: [cape_plot_ball()] draws these, [cape_plot_radius()] their radii.
+#' The edges are geodesics of the disk, the strongest ones arrows; of the others those from the strongest cause of a
+#' feature are grey lines. Features without edges are counted in the caption. The positions that Step II computes have
+#' more dimensions: [cape_plot_ball()] draws these, [cape_plot_radius()] their radii.
 #'
-#' @param x a [CapeFit-class] or SingleCellExperiment from [cape_fit()], a [CapeDag-class], a square matrix or igraph, or
-#'   a [CapeEmbedding-class] together with its graph, `dag`.
+#' @param x a [CapeFit-class] or SingleCellExperiment from [cape_fit()], a [CapeDag-class], a square matrix or igraph,
+#'   or a [CapeEmbedding-class] together with its graph, `dag`.
 #' @param dag the graph that is drawn, as for [cape_compare()]; that of `x` by default.
 #' @param max.edges how many edges are arrows, the strongest first.
 #' @param labels how many features with edges to name: of an embedding the most general, of a graph alone those with the
 #'   largest sum of absolute weights to their effects.
 #' @param colour.by what colours the points: `NULL` for generality (of a graph alone, that sum), the name of a column of
-#'   `rowData(x)`, or a vector with a value for every feature: by name if it has names, else in the order of the features
-#'   of the result. Of more than eight groups, those that have a colour in common have different shapes.
+#'   `rowData(x)`, or a vector with a value for every feature: by name if it has names, else in the order of the
+#'   features of the result. Of more than eight groups, those that have a colour in common have different shapes.
 #' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
 #' @seealso [cape_plot_dag()], [cape_plot_ball()]
@@ -37,7 +37,8 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, co
     if (embedded && !setequal(dag@features, embedding@features)) {
         cape_error("'x' and 'dag' have different features")
     }
-    general <- if (embedded) embedding@generality[dag@features] else out_strength(dag)
+    if (embedded) dag <- dag_at(dag, match(embedding@features, dag@features))
+    general <- if (embedded) embedding@generality else out_strength(dag)
     colour <- point_colour(x, dag@features, general, if (embedded) "generality" else "strength of\neffects", colour.by,
         name, if (embedded) "identity" else "sqrt")
     edges <- as.data.frame(cape_edges(dag))
@@ -83,7 +84,8 @@ out_strength <- function(dag) Matrix::rowSums(abs(dag@adjacency))
 # Many points are drawn smaller.
 point_size <- function(n) max(0.8, min(2.4, 24 / sqrt(n)))
 
-# What colours the points, and its scale: `values` of the features on a scale of their own, a column of rowData(x), or given values.
+# What colours the points, and its scale: `values` of the features (whose scale `trans` transforms), a column of
+# rowData(x), or given values.
 point_colour <- function(x, features, values, title, colour.by, name, trans = "identity") {
     values <- unname(values)
     if (!is.null(colour.by)) trans <- "identity"
@@ -154,7 +156,7 @@ rings <- function(rims) {
         linewidth = 0.3)
 }
 
-# In the gap below: "roots", 1, 2 and so on, as many as there is room for.
+# In the gap below: 1, 2 and so on, as many as there is room for.
 level_labels <- function(rims) {
     middle <- (c(0, rims[-length(rims)]) + rims) / 2
     named <- integer()
@@ -164,7 +166,8 @@ level_labels <- function(rims) {
     if (length(named) == 0L) {
         return(NULL)
     }
-    ggplot2::annotate("text", x = 0, y = -middle[named], label = c("level 1", named[-1L] - 1L), colour = "grey45", size = 2.6)
+    level <- paste0(rep(c("", "level "), c(length(named) - 1L, 1L)), named - 1L)
+    ggplot2::annotate("text", x = 0, y = -middle[named], label = level, colour = "grey45", size = 2.6)
 }
 
 # Names where place_labels() has put them, and the lines to their points.

@@ -27,7 +27,8 @@ cape_plot_regulators <- function(x, n = 20L, name = "CAPE") {
         effects = as.vector(table(factor(edges$from, regulators))))
     total <- sum(strength > 0)
     caption <- c("at the end of a bar: the number of effects",
-        if (total > length(regulators)) paste("the", length(regulators), "strongest of", total, "features with effects"))
+        if (total > length(regulators)) paste("the", length(regulators), "strongest of", total,
+            "features with effects"))
     ggplot2::ggplot(bars, ggplot2::aes(.data$weight, .data$regulator)) +
         ggplot2::stat_summary(ggplot2::aes(fill = .data$effect), fun = sum, geom = "col",
             position = ggplot2::position_stack(reverse = TRUE), width = 0.75, orientation = "y") +

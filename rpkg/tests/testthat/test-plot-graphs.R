@@ -1,8 +1,8 @@
 # What pictures of graphs draw. The graphs are small enough to know the answer, or it is worked out by igraph.
 
 graph_of_edges <- function(...) {
-    edges <- do.call(rbind, lapply(list(...), function(e) data.frame(from = e[1], to = e[2], weight = as.numeric(e[3]))))
-    cape_dag_of(edges)
+    edges <- do.call(rbind, list(...))
+    cape_dag_of(data.frame(from = edges[, 1], to = edges[, 2], weight = as.numeric(edges[, 3])))
 }
 layer_of <- function(plot, geom) {
     Find(function(layer) inherits(layer$geom, geom), plot$layers)$data
@@ -162,7 +162,8 @@ test_that("the disk has a ring for every level, and children in the sector of th
         expect_identical(points$name[points$parent[child]], points$name[apply(weights[, child], 2, which.max)])
     }
     # Two trees share no angle.
-    trees <- graph_of_edges(c("a", "b", 1), c("a", "c", 1), c("c", "d", 1), c("p", "q", 1), c("q", "r", 1), c("q", "s", 1))
+    trees <- graph_of_edges(c("a", "b", 1), c("a", "c", 1), c("c", "d", 1), c("p", "q", 1), c("q", "r", 1),
+        c("q", "s", 1))
     points <- layer_of(cape_plot_poincare(trees), "GeomPoint")
     angle <- stats::setNames(atan2(points$x, -points$y) %% (2 * pi), points$name)
     one <- range(angle[c("a", "b", "c", "d")])
@@ -191,6 +192,11 @@ test_that("the disk says what it is, what it leaves out, and takes cycles", {
     expect_match(told(ring), "without the weakest edges of cycles")
     expect_equal(layer_of(cape_plot_poincare(ring), "GeomPoint")$level, 0:2)
     embedding <- cape_embed_dag(some, quick_embed(), seed = 1)
+    # A graph whose features are in another order has the same colours.
+    turned <- some[4:1, 4:1]
+    dimnames(turned) <- rep(list(paste0("feature", 4:1)), 2)
+    points <- layer_of(cape_plot_poincare(embedding, turned, colour.by = 1:4), "GeomPoint")
+    expect_identical(points$colour[order(points$name)], c(1, 2))
     expect_error(cape_plot_poincare(embedding, matrix(0, 3, 3)), "different features", class = "capeError")
 })
 
@@ -318,7 +324,8 @@ test_that("an experiment with a result is drawn under its name, the same each ti
     feature <- cape_edges(sce, name = "run")$from[1]
     effect <- cape_edges(sce, name = "run")$to[1]
     pictures <- list(
-        function(...) cape_plot_neighbourhood(sce, feature, ...), function(...) cape_plot_paths(sce, feature, effect, ...),
+        function(...) cape_plot_neighbourhood(sce, feature, ...),
+        function(...) cape_plot_paths(sce, feature, effect, ...),
         function(...) cape_plot_modules(sce, ...), function(...) cape_plot_regulators(sce, ...),
         function(...) cape_plot_comparison(sce, truth, ...), function(...) cape_plot_expression(sce, feature, ...),
         function(...) cape_plot_poincare(sce, ...), function(...) cape_plot_dag(sce, ...))
