@@ -11,7 +11,7 @@
 #' @return A ggplot. The numbers in its legend are those of all edges, drawn or not.
 #' @seealso [cape_difference()] for the table, [cape_compare()] for scores, [cape_plot_adjacency()]
 #' @examples
-#' truth <- cape_simulate_dag(10, edges.per.node = 1, seed = 1)
+#' truth <- cape_simulate_dag(6, edges.per.node = 1, seed = 1)
 #' x <- cape_simulate_data(truth, 300, mechanism = "linear", seed = 2)
 #' found <- cape_learn_dag(x, DagParam(sem = "linear"), seed = 3)
 #' cape_plot_comparison(found, truth, labels = c("found", "true"))

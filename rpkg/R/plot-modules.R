@@ -62,7 +62,7 @@ cape_plot_modules <- function(x, max.modules = 16L, max.arrows = 24L, labels = 4
             vjust = 1.3, label.size = 0, label.padding = grid::unit(0.3, "mm"),
             fill = grDevices::adjustcolor("white", 0.8)) +
         ggplot2::geom_label(ggplot2::aes(.data$x, .data$y + .data$r, label = paste0(short_names(.data$module), " (",
-            .data$n, ")")), discs, size = 3.2, vjust = -0.1, fontface = "bold", label.size = 0,
+            .data$n, ")")), discs, size = 3, vjust = -0.1, fontface = "bold", label.size = 0,
             label.padding = grid::unit(0.5, "mm"), fill = grDevices::adjustcolor("white", 0.8)) +
         sign_scale() +
         ggplot2::scale_linewidth_continuous("sum of |weight|", range = c(0.3, 2), breaks = few_breaks) +
@@ -90,9 +90,9 @@ place_discs <- function(nodes, arrows) {
     out <- total("from")
     into <- total("to")
     discs <- discs[order(-(out - into) / pmax(out + into, 1e-9), -n), ]
-    page_of <- function(width) max(width, sqrt(1.35 * sum(width^2)))
+    page_of <- function(width) max(width, sqrt(1.7 * sum(width^2)))
     width <- 2 * discs$r + 2
-    width <- pmax(width, (nchar(short_names(discs$module), "width") + 6) * 0.013 * page_of(width)) # of its name
+    width <- pmax(width, (nchar(short_names(discs$module), "width") + 6) * 0.016 * page_of(width)) # of its name
     page <- page_of(width)
     row <- 1L + floor((cumsum(width) - width / 2) / page * 0.999)
     bottom <- 0
@@ -107,7 +107,7 @@ place_discs <- function(nodes, arrows) {
         gap <- max(0, page - sum(width[at])) / (length(at) + 1)
         discs$x[at] <- cumsum(width[at] + gap) - width[at] / 2 - page / 2
         discs$y[at] <- bottom - max(discs$r[at])
-        bottom <- bottom - 2 * max(discs$r[at]) - 0.06 * page
+        bottom <- bottom - 2 * max(discs$r[at]) - 0.09 * page
     }
     discs
 }
