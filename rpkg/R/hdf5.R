@@ -123,7 +123,10 @@ h5_matrix <- function(h5, at, in_file = FALSE) {
     if (length(h5_dim(h5, at)) != 2L) {
         h5_fail(h5, at, "has the dimensions ", h5$index$dim[match(at, h5$index$at)], "; it must be a matrix")
     }
-    if (!in_file) {
+    if (!h5_class(h5, at) %in% c("FLOAT", "INTEGER", "ENUM")) {
+        h5_fail(h5, at, "holds ", if (h5_class(h5, at) == "STRING") "text" else h5_class(h5, at), "; it must hold numbers")
+    }
+    if (!in_file || 0 %in% h5_dim(h5, at)) {
         return(t(h5_value(h5, at)))
     }
     need_package("HDF5Array", h5$path)

@@ -106,7 +106,7 @@ read_frame <- function(h5, at, uns = list()) {
         columns <- columns[setdiff(names(columns), index)]
         for (name in names(columns)) {
             categories <- uns[[paste0(name, "_categories")]]
-            if (is.integer(columns[[name]]) && !is.null(categories)) {
+            if (is.numeric(columns[[name]]) && !is.null(categories)) {
                 columns[[name]] <- as_factor(h5, paste0(at, "/", name), columns[[name]], categories)
             }
         }
@@ -161,7 +161,7 @@ read_element <- function(h5, at) {
     switch(encoding,
         categorical = as_factor(h5, at, part("codes"), part("categories")),
         `nullable-integer` = , `nullable-boolean` = , `nullable-string-array` =
-            replace(part("values"), part("mask"), NA),
+            replace(part("values"), as.logical(part("mask")), NA),
         csr_matrix = , csc_matrix = h5_sparse(h5, at),
         dataframe = read_frame(h5, at),
         dict = {

@@ -120,10 +120,10 @@ kind_of_values <- function(values, logged) {
         x <- x[!is.na(x)]
         c(low = min(x, Inf), high = max(x, -Inf), fractions = sum(x != round(x)))
     }
-    seen <- if (is(values, "DelayedMatrix")) {
-        vapply(cell_blocks(values), function(cells) look(take_block(values, cells)), numeric(3L))
-    } else {
+    seen <- if (is(values, "sparseMatrix")) {
         cbind(look(values@x), look(if (length(values@x) < prod(dim(values))) 0 else numeric()))
+    } else {
+        vapply(cell_blocks(values), function(cells) look(take_block(values, cells)), numeric(3L))
     }
     low <- min(seen["low", ], Inf)
     high <- max(seen["high", ], -Inf)
