@@ -124,7 +124,8 @@ h5_matrix <- function(h5, at, in_file = FALSE) {
         h5_fail(h5, at, "has the dimensions ", h5$index$dim[match(at, h5$index$at)], "; it must be a matrix")
     }
     if (!h5_class(h5, at) %in% c("FLOAT", "INTEGER", "ENUM")) {
-        h5_fail(h5, at, "holds ", if (h5_class(h5, at) == "STRING") "text" else h5_class(h5, at), "; it must hold numbers")
+        kind <- h5_class(h5, at)
+        h5_fail(h5, at, "holds ", if (kind == "STRING") "text" else kind, "; it must hold numbers")
     }
     if (!in_file || 0 %in% h5_dim(h5, at)) {
         return(t(h5_value(h5, at)))

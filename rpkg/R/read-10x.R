@@ -26,7 +26,8 @@ read_10x_h5 <- function(h5, genomes, experiment) {
     read <- function(name, n) {
         x <- h5_value(h5, paste0(genome, "/", name))
         if (length(x) != n) {
-            h5_fail(h5, paste0(genome, "/", name), "has ", count_of(length(x), "value"), "; by 'shape' it must have ", n)
+            h5_fail(h5, paste0(genome, "/", name), "has ", count_of(length(x), "value"),
+                "; by 'shape' it must have ", n)
         }
         x
     }

@@ -69,8 +69,8 @@ read_h5ad <- function(h5, assay.type, root = "") {
 read_h5mu <- function(h5, assay.type, experiment) {
     modalities <- h5_names(h5, "mod")
     if (is.null(experiment)) {
-        cape_error(quoted(h5$path), " has ", count_of(length(modalities), "table"), ": ", some_of(quoted(modalities), 20L),
-            "; choose one, as in cape_read(path, experiment = ", dQuote(modalities[1L], FALSE), ")")
+        cape_error(quoted(h5$path), " has ", count_of(length(modalities), "table"), ": ",
+            some_of(quoted(modalities), 20L), "; choose one, as in cape_read(path, experiment = ", dQuote(modalities[1L], FALSE), ")")
     }
     x <- read_h5ad(h5, assay.type, paste0("mod/", one_of(experiment, modalities, "experiment"), "/"))
     message(quoted(basename(h5$path)), ": of its tables (", some_of(quoted(modalities)), ") ", quoted(experiment),
@@ -181,8 +181,8 @@ read_matrices <- function(h5, at, n) {
     if (!h5_is_group(h5, at)) { # an array of records, up to anndata 0.6
         return(lapply(h5_value(h5, at), function(x) if (is.matrix(x)) t(x) else matrix(x)))
     }
-    inside <- h5_names(h5, at)
-    matrices <- lapply(stats::setNames(paste0(at, "/", inside, recycle0 = TRUE), inside), function(at) or_leave(h5, at, {
+    inside <- stats::setNames(paste0(at, "/", h5_names(h5, at), recycle0 = TRUE), h5_names(h5, at))
+    matrices <- lapply(inside, function(at) or_leave(h5, at, {
         x <- read_element(h5, at)
         if (length(dim(x)) != 2L || nrow(x) != n) {
             h5_fail(h5, at, "is no matrix of ", n, " rows")

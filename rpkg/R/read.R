@@ -67,8 +67,8 @@ cape_read <- function(path, assay.type = NULL, features = c("rows", "columns"), 
         else if (ends_in("(csv|tsv|tab|txt)(\\.(gz|bz2|xz))?")) "text"
         else if (ends_in("rds")) "rds"
         else if (ends_in("h5ad|h5mu|h5|hdf5|loom")) "hdf5"
-        else cape_error("'path' is ", quoted(path), "; it must be a 10x folder (of matrix.mtx), an .h5 of 10x, an .h5ad, ",
-            ".h5mu, .loom or .rds, or a .csv, .tsv, .tab or .txt file, which may be compressed (.gz, .bz2, .xz)")
+        else cape_error("'path' is ", quoted(path), "; it must be a 10x folder (of matrix.mtx), an .h5 of 10x, an ",
+            ".h5ad, .h5mu, .loom or .rds, or a .csv, .tsv, .tab or .txt file, which may be compressed (.gz, .bz2, .xz)")
     if (features == "columns" && kind != "text") {
         cape_error("'features' is \"columns\", which is for text files; ", quoted(path), " is none")
     }
@@ -89,8 +89,8 @@ read_hdf5 <- function(h5, assay.type, experiment) {
         else if (h5_has(h5, "obs") && h5_has(h5, "var")) "h5ad"
         else if (length(genomes) > 0L) "10x"
         else if (h5_has(h5, "matrix") && h5_is_group(h5, "row_attrs") && h5_is_group(h5, "col_attrs")) "loom"
-        else cape_error(quoted(h5$path), " has ", some_of(quoted(h5_names(h5))), " at its top, so it is none of the files ",
-            "that are known: an .h5ad has 'obs' and 'var', an .h5mu 'mod', an .h5 of 10x 'matrix' or the names of ",
+        else cape_error(quoted(h5$path), " has ", some_of(quoted(h5_names(h5))), " at its top, so it is none of the ",
+            "files that are known: an .h5ad has 'obs' and 'var', an .h5mu 'mod', an .h5 of 10x 'matrix' or the names of ",
             "genomes, a .loom 'matrix', 'row_attrs' and 'col_attrs'")
     if (!is.null(experiment) && !(kind == "h5mu" || length(genomes) > 0L && genomes[1L] != "matrix")) {
         cape_error("'experiment' is ", quoted(experiment), "; ", quoted(h5$path), " has but one")
@@ -107,7 +107,9 @@ name_assay <- function(h5, at, values, assay.type, taken = NULL, logged = FALSE,
     seen <- if (is.null(assay.type)) kind_of_values(values, logged) else list(name = assay.type)
     name <- seen$name
     if (name %in% taken) {
-        if (!is.null(assay.type)) cape_error("'assay.type' is ", quoted(name), ", which ", quoted(h5$path), " has already")
+        if (!is.null(assay.type)) {
+            cape_error("'assay.type' is ", quoted(name), ", which ", quoted(h5$path), " has already")
+        }
         name <- utils::tail(make.unique(c(taken, basename(at))), 1L)
     }
     message(quoted(basename(h5$path)), ": ", at, seen$what, " is assay ", quoted(name), of,
