@@ -70,7 +70,8 @@ read_h5mu <- function(h5, assay.type, experiment) {
     modalities <- h5_names(h5, "mod")
     if (is.null(experiment)) {
         cape_error(quoted(h5$path), " has ", count_of(length(modalities), "table"), ": ",
-            some_of(quoted(modalities), 20L), "; choose one, as in cape_read(path, experiment = ", dQuote(modalities[1L], FALSE), ")")
+            some_of(quoted(modalities), 20L), "; choose one, as in cape_read(path, experiment = ",
+            dQuote(modalities[1L], FALSE), ")")
     }
     x <- read_h5ad(h5, assay.type, paste0("mod/", one_of(experiment, modalities, "experiment"), "/"))
     message(quoted(basename(h5$path)), ": of its tables (", some_of(quoted(modalities)), ") ", quoted(experiment),
