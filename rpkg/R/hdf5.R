@@ -6,7 +6,11 @@ with_h5 <- function(path, read) {
     if (!rhdf5::H5Fis_hdf5(path)) {
         cape_error(quoted(path), " is no HDF5 file, as its name says that it is")
     }
-    id <- reading(path, rhdf5::H5Fopen(path, "H5F_ACC_RDONLY"), " (is it whole?)")
+    id <- reading(path, {
+        id <- rhdf5::H5Fopen(path, "H5F_ACC_RDONLY")
+        if (!is(id, "H5IdComponent")) stop("HDF5 refuses it") # where rhdf5 was told not to make errors
+        id
+    }, " (is it whole?)")
     on.exit(rhdf5::H5Fclose(id))
     index <- reading(path, rhdf5::h5ls(id))
     h5 <- list(path = path, id = id, left = new.env(),

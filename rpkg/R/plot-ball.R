@@ -36,7 +36,7 @@ cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour
     }
 
     camera <- function(xyz) see_from(xyz / rim, azimuth * pi / 180, elevation * pi / 180)
-    points <- data.frame(name = embedding@features, camera(ball), colour = colour$values, shape = colour$shapes,
+    points <- data.frame(name = embedding@features, camera(ball), colour = colour$values,
         generality = unname(embedding@generality))
     points <- points[order(points$depth), ] # the nearest last, on top
     named <- points[points$name %in% embedding@features[linked], ]
@@ -53,8 +53,8 @@ cape_plot_ball <- function(x, dag = NULL, max.edges = 100L, labels = 15L, colour
             " dimensions; direction: from the three main ones"),
         if (NROW(edges) > NROW(shown)) paste0("the ", nrow(shown), " strongest of ", nrow(edges), " edges"))
     plot + name_lines(names) +
-        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour, size = .data$depth,
-            shape = .data$shape), points, stroke = 0.3) +
+        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour, size = .data$depth), points,
+            shape = 21, stroke = 0.3) +
         name_labels(names) +
         ggplot2::scale_size_continuous(range = c(0.6, 1.3) * point_size(nrow(points)), guide = "none") +
         colour$scale +
@@ -153,12 +153,10 @@ turning_ball <- function(ball, rim, features, colour, paths) {
         plot <- points(seq_along(features), showlegend = FALSE, marker = list(size = 4, color = colour$values,
             colorscale = "Viridis", showscale = TRUE, colorbar = list(title = colour$title, len = 0.5)))
     } else {
-        looks <- group_looks(nlevels(colour$values))
-        symbols <- c("circle", "square", "diamond", "cross", "x")[looks$shape - 20L]
+        colours <- group_colours(nlevels(colour$values))
         for (k in seq_len(nlevels(colour$values))) {
             level <- levels(colour$values)[k]
-            plot <- points(which(colour$values == level), name = level,
-                marker = list(size = 4, color = looks$colour[k], symbol = symbols[k]))
+            plot <- points(which(colour$values == level), name = level, marker = list(size = 4, color = colours[k]))
         }
     }
     axis <- list(range = c(-rim, rim), title = "")

@@ -20,11 +20,11 @@ cape_plot_radius <- function(x, dag = NULL, labels = 15L, colour.by = NULL, name
     check_number(labels, "labels", 0, integer = TRUE)
     colour <- point_colour(x, embedding@features, embedding@generality, "generality", colour.by, name)
     points <- data.frame(name = embedding@features, pagerank = unname(embedding@pagerank),
-        radius = unname(embedding@radius), colour = colour$values, shape = colour$shapes)
+        radius = unname(embedding@radius), colour = colour$values)
     points <- points[!is.na(points$radius), ]
     named <- utils::head(points[order(points$radius), ], labels)
     ggplot2::ggplot(points, ggplot2::aes(.data$pagerank, .data$radius)) +
-        ggplot2::geom_point(ggplot2::aes(fill = .data$colour, shape = .data$shape), size = point_size(nrow(points)),
+        ggplot2::geom_point(ggplot2::aes(fill = .data$colour), shape = 21, size = point_size(nrow(points)),
             stroke = 0.25) +
         ggplot2::geom_text(ggplot2::aes(label = .data$name), named, size = 2.6, vjust = -0.9,
             check_overlap = TRUE) +

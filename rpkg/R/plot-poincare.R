@@ -14,7 +14,8 @@
 #'   largest sum of absolute weights to their effects.
 #' @param colour.by what colours the points: `NULL` for generality (of a graph alone, that sum), the name of a column of
 #'   `rowData(x)`, or a vector with a value for every feature: by name if it has names, else in the order of the
-#'   features of the result. Of more than eight groups, those that have a colour in common have different shapes.
+#'   features of the result. Up to eight groups have colours that the colour-blind tell apart; of more, neighbours
+#'   differ in lightness.
 #' @param name under which [cape_fit()] stored the result.
 #' @return A ggplot.
 #' @seealso [cape_plot_dag()], [cape_plot_ball()]
@@ -45,7 +46,7 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, co
     alone <- NROW(edges) > 0L & !dag@features %in% c(edges$from, edges$to)
 
     points <- cbind(disk_places(dag_at(dag, which(!alone))), general = unname(general)[!alone],
-        colour = colour$values[!alone], shape = colour$shapes[!alone])
+        colour = colour$values[!alone])
     shown <- utils::head(edges, max.edges)
     rest <- edges[seq_len(nrow(edges)) > nrow(shown), ]
     rest <- rest[rest$from == points$name[points$parent][match(rest$to, points$name)], ]
@@ -69,7 +70,7 @@ cape_plot_poincare <- function(x, dag = NULL, max.edges = 150L, labels = 15L, co
         if (any(alone)) paste(count_of(sum(alone), "feature"), "without edges not drawn"))
     plot +
         name_lines(names) +
-        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour, shape = .data$shape), points,
+        ggplot2::geom_point(ggplot2::aes(.data$x, .data$y, fill = .data$colour), points, shape = 21,
             size = point_size(nrow(points)), stroke = 0.25) +
         level_labels(level_rims(points$level)) + name_labels(names) +
         colour$scale +
@@ -113,31 +114,25 @@ point_colour <- function(x, features, values, title, colour.by, name, trans = "i
             count_of(length(features), "feature"))
     }
     if (is.numeric(values)) {
-        return(list(values = as.numeric(values), shapes = rep(21L, length(values)), title = title, scale = list(
-            ggplot2::scale_shape_identity(),
+        return(list(values = as.numeric(values), title = title, scale = list(
             ggplot2::scale_fill_viridis_c(title, option = "C", na.value = "grey85", breaks = few_breaks,
                 trans = trans),
             ggplot2::guides(fill = ggplot2::guide_colourbar(barwidth = grid::unit(40, "mm"),
                 barheight = grid::unit(3, "mm"), order = 1L)))))
     }
     values <- factor(values)
-    looks <- group_looks(nlevels(values))
-    shapes <- looks$shape[as.integer(values)]
-    list(values = values, shapes = ifelse(is.na(shapes), 21L, shapes), title = title, scale = list(
-        ggplot2::scale_shape_identity(),
-        ggplot2::scale_fill_manual(title, values = looks$colour, na.value = "grey85"),
-        ggplot2::guides(fill = ggplot2::guide_legend(order = 1L, override.aes = list(size = 3,
-            shape = c(looks$shape, if (anyNA(values)) 21L))))))
+    list(values = values, title = title, scale = list(
+        ggplot2::scale_fill_manual(title, values = group_colours(nlevels(values)), na.value = "grey85"),
+        ggplot2::guides(fill = ggplot2::guide_legend(order = 1L, override.aes = list(size = 3)))))
 }
 
-# Up to eight groups have colours that the colour-blind tell apart; more differ in shape, too, and beyond 40 in a
-# colour of their own, whose neighbours on the circle of hues differ in lightness.
-group_looks <- function(n) {
-    at <- seq_len(n) - 1L
-    few <- unname(grDevices::palette.colors(9L, "Okabe-Ito"))[-1L]
-    list(colour = if (n <= 40L) few[at %% 8L + 1L] else
-            grDevices::hcl(seq(15, 375, length.out = n + 1L)[seq_len(n)], 65, rep_len(c(75, 55, 40), n)),
-        shape = c(21L, 22L, 24L, 23L, 25L)[at %/% 8L %% 5L + 1L])
+# Up to eight groups have colours that the colour-blind tell apart; of more, neighbours on the circle of hues differ in
+# lightness too.
+group_colours <- function(n) {
+    if (n <= 8L) {
+        return(unname(grDevices::palette.colors(9L, "Okabe-Ito"))[1L + seq_len(n)])
+    }
+    grDevices::hcl(seq(15, 375, length.out = n + 1L)[seq_len(n)], 65, rep_len(c(75, 55, 40), n))
 }
 
 # At most three round numbers within the limits, so that they do not touch each other.

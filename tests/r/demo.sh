@@ -35,4 +35,4 @@ for output in from-*/; do
   for file in dag.png adjacency.png poincare.png history.png sce.rds; do [ -s "$output$file" ]; done
 done
 if Rscript "$demo" refused "$demo" >refused.log 2>&1; then echo "a .R file was taken for data"; exit 1; fi
-grep -q 'it must be a 10x folder (of matrix.mtx), an .rds, or a .csv' refused.log
+grep -q 'it must be a 10x folder (of matrix.mtx), an .h5 of 10x, .*, or a .csv' refused.log
