@@ -61,7 +61,7 @@ cape_plot_paths <- function(x, from, to, max.features = 40L, name = "CAPE") {
     drawn <- utils::head(on[order(through[on], forth$hops[on])], max.features)
     drawn <- union(c(start, end), drawn)
     caption <- paste0("the ways from ", from, " to ", to, ", the strongest ",
-        paste(dag@features[way_to(end, forth$before)], collapse = " \u2192 "),
+        paste(dag@features[way_to(end, forth$before)], collapse = " -> "),
         if (length(drawn) < length(on)) paste0("; ", length(drawn), " of ", length(on),
             " features, those on the strongest ways"))
     plot_among(dag, dag@features[drawn], c(from, to), caption)
