@@ -148,17 +148,8 @@ cape_weights <- function(x, sparse = TRUE, pruned = TRUE, name = "CAPE") {
 cape_edges <- function(x, name = "CAPE") {
     dag <- cape_dag(x, name)
     edges <- edge_table(dag)
-    table <- S4Vectors::DataFrame(from = dag@features[edges$from], to = dag@features[edges$to],
-        weight = edges$weight, sign = edges$sign)
-    if (length(dag@statistic) > 0L) {
-        table$statistic <- entries_at(dag@statistic, edges$from, edges$to)
-    }
-    if (length(dag@support) > 0L) {
-        table$support <- entries_at(dag@support, edges$from, edges$to)
-    }
-    if (length(dag@bag.share) > 0L) {
-        table$share <- entries_at(dag@bag.share, edges$from, edges$to)
-    }
+    table <- S4Vectors::DataFrame(c(list(from = dag@features[edges$from], to = dag@features[edges$to],
+        weight = edges$weight, sign = edges$sign), edge_evidence(dag, edges)))
     table[order(-abs(edges$weight), edges$from, edges$to), ]
 }
 
@@ -265,6 +256,12 @@ edge_table <- function(dag) {
     edges <- edges[order(edges$from, edges$to), ]
     list(from = edges$from, to = edges$to, weight = edges$value,
         sign = entries_at(dag@sign, edges$from, edges$to))
+}
+
+# What a learned graph knows of its edges beside their weights.
+edge_evidence <- function(dag, edges) {
+    known <- Filter(length, list(statistic = dag@statistic, support = dag@support, share = dag@bag.share))
+    lapply(known, entries_at, edges$from, edges$to)
 }
 
 # What Step II embeds: the graph and, for features without edges, their partners. As covered_graph() of the core.

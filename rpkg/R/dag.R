@@ -253,9 +253,15 @@ setAs("igraph", "CapeDag", function(from) {
 setAs("CapeDag", "igraph", function(from) {
     edges <- edge_table(from)
     graph <- igraph::make_empty_graph(length(from@features), directed = TRUE)
-    graph <- igraph::set_vertex_attr(graph, "name", value = from@features)
+    graph <- igraph::set_vertex_attr(graph, "name", value = enc2utf8(from@features))
     igraph::add_edges(graph, rbind(edges$from, edges$to),
-        attr = list(weight = abs(edges$weight), sign = edges$sign))
+        attr = c(list(weight = abs(edges$weight), sign = edges$sign), edge_evidence(from, edges)))
 })
-setAs("CapeFit", "igraph", function(from) as(from@dag, "igraph"))
+setAs("CapeFit", "igraph", function(from) {
+    graph <- as(from@dag, "igraph")
+    for (name in c("generality", "radius", "pagerank")) {
+        graph <- igraph::set_vertex_attr(graph, name, value = slot(from@embedding, name))
+    }
+    graph
+})
 setAs("CapeDag", "dgCMatrix", function(from) from@adjacency)

@@ -24,9 +24,9 @@ with_h5 <- function(path, read) {
     x
 }
 
-need_package <- function(package, path) {
+need_package <- function(package, path, doing = "reading") {
     if (!requireNamespace(package, quietly = TRUE)) {
-        cape_error("reading ", quoted(path), " needs package ", package, ": BiocManager::install(\"", package, "\")")
+        cape_error(doing, " ", quoted(path), " needs package ", package, ": BiocManager::install(\"", package, "\")")
     }
 }
 

@@ -422,12 +422,7 @@ cape_save <- function(model, file) {
     if (!dir.exists(dirname(file))) {
         cape_error("'file' is ", quoted(file), "; its folder must exist")
     }
-    new <- new_name(file) # so that an older file stays until the new one is whole
-    on.exit(remove_file(new))
-    writeBin(model@model, new)
-    if (!identical(file.size(new), as.numeric(length(model@model))) || !file.rename(new, file)) {
-        cape_error("'file' ", quoted(file), " could not be written (is the disk full?)")
-    }
+    write_whole(stats::setNames(list(model@model), file), "file")
     invisible(file)
 }
 

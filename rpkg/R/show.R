@@ -197,12 +197,18 @@ setMethod("summary", "CapeDag", function(object, n = 10L, ...) {
 setMethod("summary", "CapeFit", function(object, n = 10L, ...) {
     object <- updateObject(object)
     writeLines(fit_lines(object, n))
-    table <- feature_table(object@dag)
-    table$generality <- object@embedding@generality
-    table$radius <- object@embedding@radius
-    table$pagerank <- object@embedding@pagerank
-    invisible(table)
+    invisible(node_table(object))
 })
+
+# Of a graph, or of a fit.
+node_table <- function(x) {
+    if (is(x, "CapeDag")) {
+        return(feature_table(x))
+    }
+    table <- feature_table(x@dag)
+    for (name in c("generality", "radius", "pagerank")) table[[name]] <- slot(x@embedding, name)
+    table
+}
 
 feature_table <- function(dag) {
     a <- abs(dag@adjacency)
