@@ -75,8 +75,7 @@ setClassUnion("DagParamOrNULL", c("DagParam", "NULL"))
 #'   their names, twice; `show()` returns nothing, invisibly.
 #' @section Methods:
 #' `show()`, `summary()`, `length()` and `dim()` (numbers of features), `dimnames()`,
-#' `as(x, "igraph")` (edge attributes `weight`, the absolute weight, and `sign`),
-#' `as(x, "dgCMatrix")`.
+#' `as(x, "igraph")` (see [conversions]), `as(x, "dgCMatrix")`.
 #' @aliases coerce,CapeDag,igraph-method coerce,CapeDag,dgCMatrix-method coerce,matrix,CapeDag-method
 #'   coerce,Matrix,CapeDag-method coerce,igraph,CapeDag-method coerce,CapeFit,igraph-method
 #' @examples

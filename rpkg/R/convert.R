@@ -1,10 +1,10 @@
 #' Results as objects of other packages
 #'
-#' A [CapeFit-class] or [CapeDag-class] in the terms of the packages that people go on with. Apart from igraph these are
-#' not needed to use this one.
+#' A [CapeFit-class] or [CapeDag-class] as what the packages take that people go on with. Only igraph comes with this
+#' one; the others are needed where they are named.
 #'
 #' * `as.data.frame(x)`: the edges, as [cape_edges()] has them.
-#' * `igraph::as.igraph(x)`, the same as `as(x, "igraph")`: a directed graph with the names of the features; edges have
+#' * `igraph::as.igraph(x)`, the same as `as(x, "igraph")`: a directed graph of the features by name; edges have
 #'   `weight`, the absolute weight, `sign`, and what else [cape_edges()] has; nodes of a fit `generality`, `radius` and
 #'   `pagerank`.
 #' * `bnlearn::as.bn(x)`: the structure, without weights. A graph with a cycle is an error.
@@ -63,15 +63,16 @@ cape_dagitty <- function(x) {
     }
     name <- paste0("\"", features, "\"", recycle0 = TRUE)
     ends <- igraph::as_edgelist(graph, names = FALSE)
-    paste0("dag {\n", paste0(c(name, paste(name[ends[, 1L]], "->", name[ends[, 2L]], recycle0 = TRUE)), "\n",
-        collapse = "", recycle0 = TRUE), "}\n")
+    lines <- c(name, paste(name[ends[, 1L]], "->", name[ends[, 2L]], recycle0 = TRUE))
+    paste0("dag {\n", paste0(lines, "\n", collapse = "", recycle0 = TRUE), "}\n")
 }
 
 acyclic_graph <- function(x, what) {
     dag <- cape_dag(x)
     graph <- as(dag, "igraph")
     if (!igraph::is_dag(graph)) {
-        cape_error("'x' has a cycle, which ", what, " cannot have; cape_prune(x, 0) removes the weakest edges of cycles")
+        cape_error("'x' has a cycle, which ", what, " cannot have; cape_prune(x, 0) removes the weakest edges of ",
+            "cycles")
     }
     graph
 }
@@ -87,7 +88,7 @@ glance.CapeDag <- function(x, ...) {
     dag <- cape_dag(x)
     data.frame(n_features = length(dag), n_edges = length(dag@adjacency@x),
         dag@info[c("acyclic", "learned", "refined", "threshold", "false_discovery_rate", "n_bags")],
-        seed = if (is(x, "CapeFit")) x@seed else dag@seed)
+        seed = x@seed)
 }
 
 #' @exportS3Method generics::glance

@@ -59,9 +59,11 @@ zip_bytes <- function(files) {
     for (name in names(files)) {
         content <- files[[name]]
         # version 2.0, no flags, stored, 1 January 1980
-        about <- c(two(20L, 0L, 0L, 0L, 33L), crc32(content), four(length(content), length(content)), two(nchar(name), 0L))
+        about <- c(two(20L, 0L, 0L, 0L, 33L), crc32(content), four(length(content), length(content)),
+            two(nchar(name), 0L))
         local[[name]] <- c(charToRaw("PK"), as.raw(3:4), about, charToRaw(name), content)
-        central[[name]] <- c(charToRaw("PK"), as.raw(1:2), two(20L), about, two(0L, 0L, 0L), four(0L, at), charToRaw(name))
+        central[[name]] <- c(charToRaw("PK"), as.raw(1:2), two(20L), about, two(0L, 0L, 0L), four(0L, at),
+            charToRaw(name))
         at <- at + length(local[[name]])
     }
     directory <- unlist(central, use.names = FALSE)

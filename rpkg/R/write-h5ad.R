@@ -17,8 +17,8 @@ write_h5ad <- function(x, file) {
     put_sparse(id, "varp/cape_weights", dag@adjacency)
     about <- list(
         version = run_versions()$capeOmics,
-        cape_weights = paste("signed weights of the causal graph; A[m, n] is the weight of m -> n: the row is the cause,",
-            "the column the effect; nothing stored: no edge"))
+        cape_weights = paste("signed weights of the causal graph; A[m, n] is the weight of m -> n: the row is the",
+            "cause, the column the effect; nothing stored: no edge"))
     if (is(x, "CapeFit")) {
         put_group(id, "varm", "dict", "0.1.0")
         put_array(id, "varm/cape_embedding", x@embedding@poincare)

@@ -1,17 +1,18 @@
 #' Write a result to a file for other programs
 #'
-#' The graph, or the angles and positions of the features, in the formats that other programs read. The ending of `path`
-#' says which. Files are written beside their place and renamed when they are whole. Numbers in text have 15 digits.
+#' The graph, or the angles and positions of the features, in the formats that other programs read. The ending of
+#' `path` says which. Files are written beside their place and renamed when they are whole. Numbers in text have 15
+#' digits.
 #'
 #' @section Graphs:
-#' * `.csv`, `.tsv`: the table of [cape_edges()], a line for every edge, the strongest first. Text in UTF-8; a field with a
-#'   separator, a quote or a line break is quoted. Features without edges are not in it.
+#' * `.csv`, `.tsv`: the table of [cape_edges()], a line for every edge, the strongest first. Text in UTF-8; a field
+#'   with a separator, a quote or a line break is quoted. Features without edges are not in it.
 #' * `.graphml` (Gephi, Cytoscape, igraph, NetworkX): nodes with their `name` and, of a fit, `generality`, `radius` and
 #'   `pagerank`; edges with `weight` (absolute), `sign` and what else [cape_edges()] has.
-#' * `.sif` (Cytoscape): a line "cause, tab, `causes`, tab, effect" for every edge and one for every feature without edges.
-#'   Beside `x.sif`, `x.edges.tsv` has the columns of [cape_edges()] by the name that Cytoscape gives an edge, and
-#'   `x.nodes.tsv` those of [summary()][summaries] by the name of the feature: import both as tables, with the first column
-#'   as the key.
+#' * `.sif` (Cytoscape): a line "cause, tab, `causes`, tab, effect" for every edge and one for every feature without
+#'   edges. Beside `x.sif`, `x.edges.tsv` has the columns of [cape_edges()] by the name that Cytoscape gives an edge, and
+#'   `x.nodes.tsv` those of [summary()][summaries] by the name of the feature: import both as tables, with the first
+#'   column as the key.
 #'
 #' @section Arrays for Python:
 #' * `.npz` (NumPy): `angles`, features x d in 32 bits, as [cape_fit()] stored them; `features`, the name of every row;
@@ -22,7 +23,7 @@
 #' `.h5ad` (rhdf5) has what was found of the features, and no cells: `varp["cape_weights"]` (the signed weights, sparse;
 #' the row is the cause, the column the effect), `varm["cape_embedding"]` (the Poincaré ball), `varm["cape_angles"]`,
 #' `var["cape_generality"]`, `var["cape_radius"]` (NaN: no position), and in `uns["cape"]` versions, and what each of
-#' these is. Of a [CapeDag-class] there are the weights alone. In Python it is added to a table by the names of the features:
+#' these is. Of a [CapeDag-class] there are the weights alone. In Python it is added to a table by the features' names:
 #' ```
 #' cape = anndata.read_h5ad("cape.h5ad")
 #' adata = adata[:, cape.var_names].copy()      # the features of the graph
@@ -32,9 +33,10 @@
 #'
 #' @param x a [CapeFit-class], a SingleCellExperiment from [cape_fit()], of which this writes the features that it still
 #'   has, or, where no angles are asked for, a [CapeDag-class].
-#' @param path name of the file, which ends in `.csv`, `.tsv`, `.graphml`, `.sif`, `.npz`, `.safetensors` or `.h5ad`. Its
-#'   folder must exist.
-#' @param overwrite whether a file that is there is replaced; otherwise it is an error. Of a `.sif` this is about all three.
+#' @param path name of the file, which ends in `.csv`, `.tsv`, `.graphml`, `.sif`, `.npz`, `.safetensors` or `.h5ad`.
+#'   Its folder must exist.
+#' @param overwrite whether a file that is there is replaced; otherwise it is an error. Of a `.sif` this is about all
+#'   three.
 #' @param name under which [cape_fit()] stored the result.
 #' @return `path`, invisibly; of a `.sif` the names of the three files.
 #' @seealso [cape_read()] for files in, [cape_save()] for models, [conversions] for objects of other packages
