@@ -8,8 +8,8 @@
 #'   `weight`, the absolute weight, `sign`, and what else [cape_edges()] has; nodes of a fit `generality`, `radius` and
 #'   `pagerank`.
 #' * `bnlearn::as.bn(x)`: the structure, without weights. A graph with a cycle is an error.
-#' * `cape_dagitty(x)`: the structure in the language of dagitty, for `dagitty::dagitty()` or dagitty.net. A graph with a
-#'   cycle, or a name with a double quote or a backslash, which that language does not have, is an error.
+#' * `cape_dagitty(x)`: the structure in the language of dagitty, for `dagitty::dagitty()` or dagitty.net. A graph with
+#'   a cycle, or a name with a double quote, a backslash or a line break, is an error.
 #' * `generics::tidy(x)`: the edges, as [cape_edges()] has them; `generics::glance(x)`: one row, numbers of features and
 #'   edges and what there is to know of the graph as a whole: `acyclic`, `learned`, `refined`, `threshold` (below it
 #'   weights are no edges), `false_discovery_rate` (see [CapeDag-class]), `n_bags`, `seed`; `NA` where it is not known.

@@ -10,9 +10,9 @@
 #' * `.graphml` (Gephi, Cytoscape, igraph, NetworkX): nodes with their `name` and, of a fit, `generality`, `radius` and
 #'   `pagerank`; edges with `weight` (absolute), `sign` and what else [cape_edges()] has.
 #' * `.sif` (Cytoscape): a line "cause, tab, `causes`, tab, effect" for every edge and one for every feature without
-#'   edges. Beside `x.sif`, `x.edges.tsv` has the columns of [cape_edges()] by the name that Cytoscape gives an edge, and
-#'   `x.nodes.tsv` those of [summary()][summaries] by the name of the feature: import both as tables, with the first
-#'   column as the key.
+#'   edges. Beside `x.sif`, `x.edges.tsv` has the columns of [cape_edges()] by the name that Cytoscape gives an edge,
+#'   and `x.nodes.tsv` those of [summary()][summaries] by the name of the feature: import both as tables, with the
+#'   first column as the key. A name with a tab or a line break is an error.
 #'
 #' @section Arrays for Python:
 #' * `.npz` (NumPy): `angles`, features x d in 32 bits, as [cape_fit()] stored them; `features`, the name of every row;
@@ -95,9 +95,9 @@ write_whole <- function(files, argument = "path") {
     }
     for (k in seq_along(files)) {
         remove_file(new[k])
-        why <- function(e) failed(names(files)[k], paste0(": ", conditionMessage(e)))
         content <- files[[k]]
-        tryCatch(if (is.raw(content)) writeBin(content, new[k]) else content(new[k]), error = why, warning = why)
+        tryCatch(if (is.raw(content)) writeBin(content, new[k]) else content(new[k]),
+            error = function(e) failed(names(files)[k], paste0(": ", conditionMessage(e))))
         if (!file.exists(new[k]) || is.raw(content) && file.size(new[k]) != length(content)) failed(names(files)[k])
     }
     for (k in seq_along(files)) if (!file.rename(new[k], names(files)[k])) failed(names(files)[k])
