@@ -38,7 +38,7 @@ as.data.frame.CapeDag <- function(x, row.names = NULL, optional = FALSE, ...) {
 as.data.frame.CapeFit <- as.data.frame.CapeDag
 
 #' @exportS3Method igraph::as.igraph
-as.igraph.CapeDag <- function(x, ...) as(updateObject(x), "igraph")
+as.igraph.CapeDag <- function(x, ...) as(x, "igraph")
 
 #' @exportS3Method igraph::as.igraph
 as.igraph.CapeFit <- as.igraph.CapeDag

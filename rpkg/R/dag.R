@@ -251,6 +251,7 @@ setAs("igraph", "CapeDag", function(from) {
 # To other packages -------------------------------------------------------------------------------
 
 setAs("CapeDag", "igraph", function(from) {
+    from <- updateObject(from)
     edges <- edge_table(from)
     graph <- igraph::make_empty_graph(length(from@features), directed = TRUE)
     graph <- igraph::set_vertex_attr(graph, "name", value = enc2utf8(from@features))
@@ -258,6 +259,7 @@ setAs("CapeDag", "igraph", function(from) {
         attr = c(list(weight = abs(edges$weight), sign = edges$sign), edge_evidence(from, edges)))
 })
 setAs("CapeFit", "igraph", function(from) {
+    from <- updateObject(from)
     graph <- as(from@dag, "igraph")
     for (name in c("generality", "radius", "pagerank")) {
         graph <- igraph::set_vertex_attr(graph, name, value = slot(from@embedding, name))

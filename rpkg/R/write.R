@@ -50,8 +50,8 @@ cape_write <- function(x, path, overwrite = FALSE, name = "CAPE") {
     path <- path.expand(check_string(path, "path"))
     check_flag(overwrite, "overwrite")
     ending <- tolower(sub(".*\\.", "", basename(path)))
-    if (!grepl(".", basename(path), fixed = TRUE) || !ending %in% names(file_writers)) {
-        cape_error("'path' is ", quoted(path), "; it must end in ", some_of(paste0(".", names(file_writers)), 10L))
+    if (!grepl(".", basename(path), fixed = TRUE) || !ending %in% file_endings) {
+        cape_error("'path' is ", quoted(path), "; it must end in ", some_of(paste0(".", file_endings), 10L))
     }
     if (ending %in% c("npz", "safetensors") && is(x, "CapeDag")) {
         cape_error("'x' is a CapeDag, which has no angles for ", quoted(path), "; write a CapeFit, as cape_fit() and ",
@@ -60,7 +60,7 @@ cape_write <- function(x, path, overwrite = FALSE, name = "CAPE") {
     if (!dir.exists(dirname(path))) {
         cape_error("'path' is ", quoted(path), "; its folder must exist")
     }
-    files <- file_writers[[ending]](x, path)
+    files <- file_contents(x, path, ending)
     there <- names(files)[file.exists(names(files))]
     if (any(dir.exists(there)) || (length(there) > 0L && !overwrite)) {
         cape_error("'path' is ", quoted(path), "; there is already ", if (any(dir.exists(there))) "a folder ",
@@ -70,21 +70,23 @@ cape_write <- function(x, path, overwrite = FALSE, name = "CAPE") {
     invisible(names(files))
 }
 
-# By ending, of what each file holds: bytes, or a function that writes it.
-file_writers <- list(
-    csv = function(x, path) stats::setNames(list(table_bytes(cape_edges(x), ",")), path),
-    tsv = function(x, path) stats::setNames(list(table_bytes(cape_edges(x), "\t")), path),
-    graphml = function(x, path) {
-        graph <- as(x, "igraph")
-        stats::setNames(list(function(file) igraph::write_graph(graph, file, "graphml")), path)
-    },
-    sif = function(x, path) sif_files(x, path),
-    npz = function(x, path) stats::setNames(list(npz_bytes(arrays_of(x))), path),
-    safetensors = function(x, path) stats::setNames(list(safetensors_bytes(arrays_of(x))), path),
-    h5ad = function(x, path) {
-        need_package("rhdf5", path, "writing")
-        stats::setNames(list(function(file) write_h5ad(x, file)), path)
-    })
+file_endings <- c("csv", "tsv", "graphml", "sif", "npz", "safetensors", "h5ad")
+
+# By name of the file what it holds: bytes, or a function that writes it.
+file_contents <- function(x, path, ending) {
+    if (ending == "sif") {
+        return(sif_files(x, path))
+    }
+    if (ending == "h5ad") need_package("rhdf5", path, "writing")
+    content <- switch(ending,
+        csv = table_bytes(cape_edges(x), ","),
+        tsv = table_bytes(cape_edges(x), "\t"),
+        graphml = function(file) igraph::write_graph(as(x, "igraph"), file, "graphml"),
+        npz = npz_bytes(arrays_of(x)),
+        safetensors = safetensors_bytes(arrays_of(x)),
+        h5ad = function(file) write_h5ad(x, file))
+    stats::setNames(list(content), path)
+}
 
 # All files are made before the first takes its place: an older one stays until then.
 write_whole <- function(files, argument = "path") {
