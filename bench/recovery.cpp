@@ -132,19 +132,20 @@ Matrix ranks(const cape::Dag& dag) {
   return scores;
 }
 
-Matrix correlations(const Matrix& x) {
+Matrix correlations(Matrix x) {
   const std::int64_t n = x.rows(), m = x.cols();
-  const auto covariance = [&](std::int64_t i, std::int64_t j) {
-    const auto size = static_cast<double>(n);
-    const auto mean = [&](const double* c) { return std::accumulate(c, c + n, 0.0) / size; };
-    return std::inner_product(x.column(i), x.column(i) + n, x.column(j), 0.0) / size -
-           mean(x.column(i)) * mean(x.column(j));
-  };
+  for (std::int64_t j = 0; j < m; ++j) { // to mean 0 and length 1
+    double* c = x.column(j);
+    const double mean = std::accumulate(c, c + n, 0.0) / static_cast<double>(n);
+    for (std::int64_t i = 0; i < n; ++i) c[i] -= mean;
+    const double length = std::sqrt(std::inner_product(c, c + n, c, 0.0));
+    for (std::int64_t i = 0; i < n; ++i) c[i] /= length;
+  }
   Matrix r(m, m);
   for (std::int64_t j = 0; j < m; ++j)
-    for (std::int64_t i = 0; i < m; ++i)
-      if (i != j)
-        r(i, j) = std::fabs(covariance(i, j)) / std::sqrt(covariance(i, i) * covariance(j, j));
+    for (std::int64_t i = 0; i < j; ++i)
+      r(i, j) = r(j, i) =
+          std::fabs(std::inner_product(x.column(i), x.column(i) + n, x.column(j), 0.0));
   return r;
 }
 
@@ -288,6 +289,16 @@ double recall(const Matrix& x, const Digraph& truth, std::int64_t p) {
   return static_cast<double>(found) / static_cast<double>(truth.edges().size());
 }
 
+// The same of the p columns of the largest absolute correlation.
+double recall_of_correlation(const Matrix& correlation, const Digraph& truth, std::int64_t p) {
+  const auto found = std::ranges::count_if(truth.edges(), [&](const cape::Edge& e) {
+    const double* r = correlation.column(e.to);
+    return std::count_if(r, r + correlation.rows(),
+                         [&](double other) { return other > r[e.from]; }) < p;
+  });
+  return static_cast<double>(found) / static_cast<double>(truth.edges().size());
+}
+
 void candidates() {
   constexpr std::int64_t p = 64;
   for (const auto& [name, model] :
@@ -301,6 +312,10 @@ void candidates() {
       std::printf("%s-%d-mlp, N = 8000: recall of %d candidates %.3f", name,
                   static_cast<int>(nodes), static_cast<int>(p), recall(x, truth, p));
       std::printf(", %.1f s\n", processor_seconds() - start);
+      const Matrix correlation = correlations(x);
+      std::printf("  |correlation|: recall of as many %.3f, AUPRC %.3f\n",
+                  recall_of_correlation(correlation, truth, p),
+                  cape::compare_scores(correlation, truth).auprc);
       std::fflush(stdout);
       for (const std::int64_t count : {p, std::int64_t{-1}}) {
         if (nodes > 500 && count < 0) continue;
@@ -345,8 +360,11 @@ void low_rank(int seeds) {
     std::int64_t nodes, causes; ///< 0: BA2
     std::vector<std::int64_t> ranks;
   };
-  const Case cases[] = {{60, 5, {0, 5, 10, 20}}, {200, 20, {0, 20, 40}}, {200, 0, {0, 40}},
-                        {500, 20, {0, 40}},      {500, 0, {0, 40}}};
+  const Case cases[] = {{60, 5, {0, 5, 10, 20}},
+                        {200, 20, {0, 20, 40}},
+                        {200, 0, {0, 40}},
+                        {500, 20, {0, 40}},
+                        {500, 0, {0, 40}}};
   cape::DataOptions data;
   data.mechanism = Mechanism::linear;
   for (const auto& [nodes, causes, ranks] : cases) {

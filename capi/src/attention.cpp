@@ -13,8 +13,9 @@ namespace {
 // The sizes, with those that an older client does not know at their defaults.
 cape_attention_shape read_shape(const cape_attention_shape* shape) {
   const double automatic = std::numeric_limits<double>::quiet_NaN();
-  return read_struct(shape, "shape",
-                     cape_attention_shape{0, 1, 1, 0, 0, 0, 1, automatic, nullptr, 1, 0, 0, 0, 0});
+  return read_struct(
+      shape, "shape",
+      cape_attention_shape{0, 1, 1, 0, 0, 0, 1, automatic, nullptr, 1, 0, 0, 0, 0, nullptr});
 }
 
 template <class T>
@@ -52,11 +53,12 @@ cape_status forward(T* out, T* lse_out, const cape_attention_shape* shape, const
 }
 
 template <class T>
-cape_status backward(const cape::AttentionGradient<T>& gradient, const cape_attention_shape* shape,
+cape_status backward(cape::AttentionGradient<T> gradient, const cape_attention_shape* shape,
                      const T* q, const T* k, const T* v, const T* q_angles, const T* k_angles,
                      const uint8_t* key_mask, const T* out, const T* lse, const T* d_out,
                      const cape_options* options) noexcept {
   return guard_run(options, [&](cape::Run& run) {
+    gradient.bias = static_cast<T*>(read_shape(shape).d_bias);
     attention_backward(input(shape, q, k, v, q_angles, k_angles, key_mask), out, lse, d_out,
                        gradient, run);
   });

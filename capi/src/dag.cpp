@@ -116,10 +116,11 @@ cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* sour
     const cape_prior nothing;
     const cape_prior& p = prior == nullptr ? nothing : object(prior, "prior");
     if (!p.design.weight.empty() || !p.design.batch.empty() || !p.design.perturbed.empty() ||
-        !p.design.targeted.empty())
-      throw cape::Error(cape::Status::unsupported,
-                        "prior has row weights, batches or perturbed values, which need the table "
-                        "in memory; see cape_dag_learn_from");
+        !p.design.targeted.empty() || !p.design.covariates.empty())
+      throw cape::Error(
+          cape::Status::unsupported,
+          "prior has row weights, batches, covariates or perturbed values, which need "
+          "the table in memory; see cape_dag_learn_from");
     const cape::RowSource rows{given.n_rows, given.n_cols, reader_of(given)};
     cape::Run run = make_run(o);
     return cape_dag(learn_dag(rows, o.values.dag, run, p.knowledge, state_of(checkpoint)), true);

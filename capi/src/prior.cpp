@@ -83,6 +83,13 @@ cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch, int64_t 
   return guard([&] { object(prior, "prior").design.batch = copied_values(batch, n, "batch"); });
 }
 
+cape_status cape_prior_covariates(cape_prior* prior, const cape_matrix_view* values) {
+  return guard([&] {
+    cape_prior& p = object(prior, "prior");
+    p.design.covariates = to_matrix(view_of(values, "values"));
+  });
+}
+
 cape_status cape_prior_perturb(cape_prior* prior, const int64_t* row, const int64_t* feature,
                                int64_t n) {
   return guard(

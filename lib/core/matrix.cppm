@@ -3,6 +3,7 @@ module;
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 export module cape.core:matrix;
@@ -29,15 +30,37 @@ struct BasicMatrixView {
 };
 using MatrixView = BasicMatrixView<double>;
 
-/// Lengthen values to that size by zeros, polling the run between pieces of 8 MB.
+/// values.resize(size), polling the run between pieces of 8 MB: memory that is touched for the
+/// first time takes longer than a callback may wait.
 template <class T>
-void lengthen(std::vector<T>& values, std::int64_t size, Run& run) {
+void resize(std::vector<T>& values, std::int64_t size, Run& run) {
   constexpr std::size_t piece = (std::size_t{1} << 23) / sizeof(T);
   const auto all = static_cast<std::size_t>(size);
+  if (values.size() > all) values.resize(all);
   values.reserve(all);
   while (values.size() < all) {
     run.poll();
     values.resize(std::min(values.size() + piece, all));
+  }
+}
+
+/// So many zeros.
+template <class T>
+void assign_zeros(std::vector<T>& values, std::int64_t size, Run& run) {
+  values.clear();
+  resize(values, size, run);
+}
+
+/// values become a copy of others, which are not part of them.
+template <class T>
+void assign(std::vector<T>& values, std::span<const T> from, Run& run) {
+  constexpr std::size_t piece = (std::size_t{1} << 23) / sizeof(T);
+  values.clear();
+  values.reserve(from.size());
+  while (values.size() < from.size()) {
+    run.poll();
+    const auto next = from.subspan(values.size(), std::min(piece, from.size() - values.size()));
+    values.insert(values.end(), next.begin(), next.end());
   }
 }
 
@@ -87,7 +110,7 @@ using Matrix = BasicMatrix<double>;
 template <class T>
 BasicMatrix<T>::BasicMatrix(std::int64_t rows, std::int64_t cols, Run& run)
     : rows_(rows), cols_(cols) {
-  lengthen(values_, checked_size(rows, cols, "matrix"), run);
+  resize(values_, checked_size(rows, cols, "matrix"), run);
 }
 
 /// A borrowed sparse matrix, compressed along columns (col_major: CSC) or rows (row_major: CSR).

@@ -37,6 +37,9 @@ struct Design {
   std::vector<double> weight;
   /// The batch of every row: columns are centred within each, so that batches may differ in level
   std::vector<std::int64_t> batch;
+  /// Rows x K, finite: what may drive the columns from outside (age, the phase of the cell cycle).
+  /// Of every column what a linear regression on them explains, within batches, is taken out
+  Matrix covariates;
   std::vector<Perturbation> perturbed;
   /// Interventions that were aimed at the column, whatever they did to its value (a gene that is
   /// knocked out may keep its mRNA): its equation still holds. The indicator of these rows is a

@@ -21,6 +21,7 @@ module cape.dag;
 #include "dag/augmented_lagrangian.hpp"
 #include "dag/bags.hpp"
 #include "dag/contexts.hpp"
+#include "dag/covariates.hpp"
 #include "dag/cost.hpp"
 #include "dag/edge_factors.hpp"
 #include "dag/edge_lists.hpp"
@@ -286,8 +287,11 @@ Dag learn(const MatrixView& x_in, const Prior& prior, std::span<const std::int64
   const Design design = design_of_rows(prior.design, rows);
   Matrix weight = equation_weights(given.rows, given.cols, design);
   drop_equations(given, design, weight);
-  const Matrix centered = design.batch.empty() ? Matrix() : center_batches(given, weight, design);
-  const MatrixView x = design.batch.empty() ? given : MatrixView(centered);
+  Matrix adjusted;
+  if (!design.batch.empty() || !design.covariates.empty())
+    adjusted = center_batches(given, weight, design);
+  if (!design.covariates.empty()) take_out_covariates(adjusted, weight, design, run);
+  const MatrixView x = adjusted.empty() ? given : MatrixView(adjusted);
   const RowSource source = source_of(x);
   sem::Table table(source, weight, options.standardize, true, run);
   if (any_missing) table.impute(design, options, run);

@@ -41,6 +41,22 @@ void check_length(std::int64_t length, std::int64_t expected, std::string_view w
                 message(what, " has ", length, " values; it must have ", expected, " or none"));
 }
 
+void check_covariates(const Design& design, std::int64_t rows) {
+  const Matrix& c = design.covariates;
+  if (c.empty()) return;
+  if (c.rows() != rows)
+    throw Error(Status::dim_mismatch, message("covariates has ", c.rows(), " rows; it must have ",
+                                              rows, ", as the table has, or none"));
+  if (c.cols() > rows - least_rows)
+    refuse(message("there are ", c.cols(), " covariates, which leave fewer than ", least_rows,
+                   " of ", rows, " rows free"));
+  for (std::int64_t k = 0; k < c.cols(); ++k)
+    for (std::int64_t i = 0; i < rows; ++i)
+      if (!(std::fabs(c(i, k)) <= 1e150))
+        refuse(message("covariates has ", c(i, k), " in row ", i, ", column ", k,
+                       " (counted from 0); values must be finite, at most 1e150"));
+}
+
 void check_penalty(const Matrix& penalty, std::int64_t columns) {
   if (penalty.empty()) return;
   if (penalty.rows() != columns || penalty.cols() != columns)
@@ -81,6 +97,7 @@ void check_knowledge(const Knowledge& k, std::int64_t columns) {
 void check_design(const Design& design, std::int64_t rows, std::int64_t columns) {
   check_length(std::ssize(design.weight), rows, "weight");
   check_length(std::ssize(design.batch), rows, "batch");
+  check_covariates(design, rows);
   std::int64_t n_used = design.weight.empty() ? rows : 0;
   for (std::size_t i = 0; i < design.weight.size(); ++i) {
     const double w = design.weight[i];

@@ -19,6 +19,7 @@ module cape.dag;
 #include "dag/edge_lists.hpp"
 #include "dag/range.hpp"
 #include "dag/row_design.hpp"
+#include "dag/row_source.hpp"
 
 namespace cape {
 namespace {
@@ -72,7 +73,8 @@ Design design_of_rows(const Design& design, std::span<const std::int64_t> rows) 
       for (const std::int64_t i : rows) some.push_back(all[static_cast<std::size_t>(i)]);
     return some;
   };
-  Design out{pick(design.weight), pick(design.batch), {}, {}};
+  Design out{pick(design.weight), pick(design.batch), {}, {}, {}};
+  if (!design.covariates.empty()) out.covariates = rows_of(design.covariates, rows);
   // By a power of 2, which changes no ratio: their sum is finite.
   if (!out.weight.empty()) {
     const int exponent = std::ilogb(std::ranges::max(out.weight));

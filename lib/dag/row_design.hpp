@@ -23,8 +23,8 @@ void drop_equations(const MatrixView& x, const Design& design, Matrix& weight);
 std::vector<double> centering_weights(std::span<const std::int64_t> rows, std::int64_t column,
                                       const Matrix& weight, const Design& design);
 /// x without the mean of every batch, which values that were set from outside have no part in;
-/// exactly 0 where a batch does not vary. weight: of the equations. design.batch is not empty.
-/// Every row counts.
+/// exactly 0 where a batch does not vary. weight: of the equations. Without batches all rows are
+/// one. Every row counts.
 Matrix center_batches(const MatrixView& x, const Matrix& weight, const Design& design);
 
 } // namespace cape

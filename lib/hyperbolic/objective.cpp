@@ -42,10 +42,10 @@ EmbeddingObjective::EmbeddingObjective(const Digraph& graph, const Matrix& dista
     panels_.push_back({first, cols, first + cols, size});
     size += cols * (first + cols);
   }
-  lengthen(targets_, options_.objective == Objective::soft ? size : nodes_, run);
-  lengthen(pull_, size, run);
-  lengthen(push_, size, run);
-  lengthen(row_sums_, nodes_ * std::ssize(panels_), run);
+  resize(targets_, options_.objective == Objective::soft ? size : nodes_, run);
+  resize(pull_, size, run);
+  resize(push_, size, run);
+  resize(row_sums_, nodes_ * std::ssize(panels_), run);
   mass_.resize(at(nodes_));
   share_.resize(at(nodes_));
   pulled_.resize(panels_.size());

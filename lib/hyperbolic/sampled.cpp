@@ -54,8 +54,8 @@ SampledObjective::SampledObjective(const Digraph& graph, const EmbedOptions& opt
       push_(options.negatives, graph.size(), run), pull_(options.negatives, graph.size(), run),
       mass_(at(graph.size())) {
   set_positives(graph, run);
-  lengthen(pair_push_, std::ssize(positives_), run);
-  lengthen(pair_pull_, std::ssize(positives_), run);
+  resize(pair_push_, std::ssize(positives_), run);
+  resize(pair_pull_, std::ssize(positives_), run);
   incoming_offsets_.resize(at(nodes_) + 1);
   for (const std::int64_t n : positives_) ++incoming_offsets_[at(n) + 1];
   for (std::size_t i = 1; i < incoming_offsets_.size(); ++i)

@@ -59,8 +59,8 @@ Adam<T>::Adam(std::int64_t parameters, const AdamOptions& options)
 template <class T>
 Adam<T>::Adam(std::int64_t parameters, const AdamOptions& options, Run& run) : Adam(0, options) {
   const std::int64_t size = checked_size(parameters, 1, "parameters");
-  lengthen(mean_, size, run);
-  lengthen(square_, size, run);
+  resize(mean_, size, run);
+  resize(square_, size, run);
 }
 
 template <class T>

@@ -313,7 +313,7 @@ std::vector<Place> places_of(std::span<const Entry> entries, std::int64_t data_b
 
 std::vector<float> read_values(const Place& place, const std::byte* data, Run& run) {
   std::vector<float> values;
-  lengthen(values, place.count, run);
+  resize(values, place.count, run);
   for (std::int64_t first = 0; first < place.count; first += piece) {
     run.poll();
     const std::int64_t n = std::min(piece, place.count - first);

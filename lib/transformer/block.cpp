@@ -92,16 +92,15 @@ void Block<T>::forward(std::span<const T> p, const Sequence<T>& sequence, std::s
   const std::int64_t n = sequence.tokens, width = options_.width;
   const NormOrder order = options_.norm_order;
   for (std::vector<T>* rows : {&s.q, &s.k, &s.v, &s.attended})
-    rows->resize(at(n * inner_width(options_)));
-  for (std::vector<T>* rows : {&s.middle, &s.middle_normed, &s.out}) rows->resize(at(n * width));
+    resize(*rows, n * inner_width(options_), run);
+  for (std::vector<T>* rows : {&s.middle, &s.middle_normed, &s.out}) resize(*rows, n * width, run);
+  for (std::vector<T>* rows : {&s.before, &s.after}) resize(*rows, n * options_.feed_forward, run);
   s.log_sum_exp.resize(at(n * options_.heads));
-  s.before.resize(at(n * options_.feed_forward));
-  s.after.resize(s.before.size());
   s.moments1.resize(at(n));
   s.moments2.resize(at(n));
   std::span<const T> in = x; // of attention
   if (order != NormOrder::post) {
-    s.normed.assign(x.begin(), x.end());
+    assign(s.normed, x, run);
     layers::layer_norm<T>(s.normed, {}, part(p, slots_.norm1_gain), part(p, slots_.norm1_bias),
                           norm_epsilon, s.normed, s.moments1, run);
     in = s.normed;
@@ -131,16 +130,17 @@ void Block<T>::forward(std::span<const T> p, const Sequence<T>& sequence, std::s
   dropout(std::span<T>(s.out), site(2), run);
   layers::add<T>(order == NormOrder::pre ? s.middle : s.middle_normed, s.out, run);
   if (!post) return;
-  s.normed = s.out; // what the last norm was given
+  assign<T>(s.normed, s.out, run); // what the last norm was given
   layers::layer_norm<T>(s.normed, {}, part(p, slots_.norm2_gain), part(p, slots_.norm2_bias),
                         norm_epsilon, s.out, s.moments2, run);
 }
 
 template <class T>
 void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::span<const T> x,
-                        const Dropout& dropout, const BlockState<T>& s, std::vector<T>& d,
+                        const Dropout& dropout, const BlockState<T>& s, BlockSlopes<T>& slopes,
                         std::span<T> gradient, std::span<T> d_angle, Run& run) const {
   using layers::Into;
+  auto& [d, branch, d_hidden, d_attended, d_q, d_k, d_v] = slopes;
   const std::int64_t n = sequence.tokens;
   const NormOrder order = options_.norm_order;
   const bool post = order == NormOrder::post;
@@ -149,31 +149,29 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
     layers::layer_norm_backward<T>(s.normed, part(p, slots_.norm2_gain), s.moments2, d, d,
                                    slope(slots_.norm2_gain), slope(slots_.norm2_bias), run);
   // d is now that of the sum of the feed-forward layer and what passes it by.
-  std::vector<T> branch = d;
+  assign<T>(branch, d, run);
   dropout(std::span<T>(branch), site(2), run);
-  {
-    std::vector<T> d_hidden(s.after.size());
-    layers::linear_backward<T>(s.after, n, part(p, slots_.ff2_weight), branch, d_hidden,
-                               slope(slots_.ff2_weight), slope(slots_.ff2_bias), run);
-    dropout(std::span<T>(d_hidden), site(1), run);
-    layers::activate_backward<T>(options_.activation, s.before, d_hidden, d_hidden, run);
-    std::vector<T>& d_middle = branch; // which has been read
-    layers::linear_backward<T>(s.middle_normed, n, part(p, slots_.ff1_weight), d_hidden, d_middle,
-                               slope(slots_.ff1_weight), slope(slots_.ff1_bias), run);
-    if (order != NormOrder::pre) layers::add<T>(d, d_middle, run);
-    // Through the norm in the middle: d becomes that of the sum of attention and what passes it by.
-    layers::layer_norm_backward<T>(s.middle, part(p, post ? slots_.norm1_gain : slots_.norm2_gain),
-                                   post ? s.moments1 : s.moments2, d_middle, d,
-                                   slope(post ? slots_.norm1_gain : slots_.norm2_gain),
-                                   slope(post ? slots_.norm1_bias : slots_.norm2_bias), run,
-                                   order == NormOrder::pre ? Into::added : Into::overwritten);
-  }
-  branch = d;
+  resize(d_hidden, std::ssize(s.after), run);
+  layers::linear_backward<T>(s.after, n, part(p, slots_.ff2_weight), branch, d_hidden,
+                             slope(slots_.ff2_weight), slope(slots_.ff2_bias), run);
+  dropout(std::span<T>(d_hidden), site(1), run);
+  layers::activate_backward<T>(options_.activation, s.before, d_hidden, d_hidden, run);
+  std::vector<T>& d_middle = branch; // which has been read
+  layers::linear_backward<T>(s.middle_normed, n, part(p, slots_.ff1_weight), d_hidden, d_middle,
+                             slope(slots_.ff1_weight), slope(slots_.ff1_bias), run);
+  if (order != NormOrder::pre) layers::add<T>(d, d_middle, run);
+  // Through the norm in the middle: d becomes that of the sum of attention and what passes it by.
+  layers::layer_norm_backward<T>(s.middle, part(p, post ? slots_.norm1_gain : slots_.norm2_gain),
+                                 post ? s.moments1 : s.moments2, d_middle, d,
+                                 slope(post ? slots_.norm1_gain : slots_.norm2_gain),
+                                 slope(post ? slots_.norm1_bias : slots_.norm2_bias), run,
+                                 order == NormOrder::pre ? Into::added : Into::overwritten);
+  assign<T>(branch, d, run);
   dropout(std::span<T>(branch), site(0), run);
-  std::vector<T> d_attended(s.attended.size());
+  for (std::vector<T>* rows : {&d_attended, &d_q, &d_k, &d_v})
+    resize(*rows, std::ssize(s.attended), run);
   layers::linear_backward<T>(s.attended, n, part(p, slots_.out_weight), branch, d_attended,
                              slope(slots_.out_weight), slope(slots_.out_bias), run);
-  std::vector<T> d_q(s.q.size()), d_k(s.k.size()), d_v(s.v.size());
   const std::span<const T> directions = part(p, slots_.directions);
   // Where the gradients of attention go, from that element on.
   const auto gradient_at = [&](std::int64_t first) {
@@ -229,10 +227,10 @@ void Block<T>::backward(std::span<const T> p, const Sequence<T>& sequence, std::
   // pre: d passes by the norm, so what goes through it is summed apart.
   std::vector<T>& d_in = order == NormOrder::pre ? branch : d;
   const std::span<const T> weight = part(p, slots_.in_weight);
-  const std::vector<T>* slopes[] = {&d_q, &d_k, &d_v};
+  const std::vector<T>* thirds[] = {&d_q, &d_k, &d_v};
   for (std::int64_t which = 0; which < 3; ++which)
     layers::linear_backward<T>(
-        in, n, third(weight, which), *slopes[which], d_in, third(slope(slots_.in_weight), which),
+        in, n, third(weight, which), *thirds[which], d_in, third(slope(slots_.in_weight), which),
         third(slope(slots_.in_bias), which), run,
         which == 0 && order == NormOrder::pre ? Into::overwritten : Into::added);
   if (post) return;

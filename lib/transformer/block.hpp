@@ -41,6 +41,13 @@ struct BlockState {
   std::vector<layers::RowMoments<T>> moments1, moments2;
 };
 
+/// The gradients of a block's rows, which all blocks share.
+template <class T>
+struct BlockSlopes {
+  std::vector<T> rows; ///< that of the output, then that of the input
+  std::vector<T> branch, hidden, attended, q, k, v;
+};
+
 template <class T>
 class Block {
 public:
@@ -51,10 +58,11 @@ public:
   void forward(std::span<const T> parameters, const Sequence<T>& sequence, std::span<const T> x,
                const Dropout& dropout, BlockState<T>& state, Run& run) const;
 
-  /// d holds the gradient of the output and gets that of x, which is that of the forward call.
+  /// slopes.rows holds the gradient of the output and gets that of x, which is that of the forward
+  /// call.
   /// d_angle: gets that of the angles by token and pair, summed over queries and keys; or empty.
   void backward(std::span<const T> parameters, const Sequence<T>& sequence, std::span<const T> x,
-                const Dropout& dropout, const BlockState<T>& state, std::vector<T>& d,
+                const Dropout& dropout, const BlockState<T>& state, BlockSlopes<T>& slopes,
                 std::span<T> gradient, std::span<T> d_angle, Run& run) const;
 
   /// body(what attention is called with, its first token) for a group of cells: once, or for each

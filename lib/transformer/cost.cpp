@@ -75,18 +75,17 @@ public:
 
   // The most that a block adds on its way forward.
   double forward(const Batch& batch) const { return attention(batch, false); }
-  // On its way back: attention beside the gradients of its arguments and its output, and those of
-  // the block and of its branch; or the feed-forward layer beside the latter.
+  // For a token, the gradients of a block's rows.
+  double slopes() const { return number * (2 * width_ + 4 * inner_ + feed_forward_); }
+  // The most that a block adds on its way back.
   double backward(const Batch& batch) const {
     const double angles =
         has_angles(o_.positions) && o_.learn_angle_factor ? batch.tokens() * inner_ / 2 : 0;
-    return number * angles +
-           std::max(number * batch.tokens() * (2 * width_ + 4 * inner_) + attention(batch, true),
-                    number * batch.tokens() * (2 * width_ + std::max(feed_forward_, width_)));
+    return number * angles + attention(batch, true);
   }
   // The decoder on its way back.
   double decoder_backward(const Batch& batch, double predicted, bool by_cell) const {
-    return number * width_ * (batch.tokens() + (by_cell ? 3 : 2) * predicted);
+    return number * width_ * (by_cell ? 3 : 2) * predicted;
   }
 
 private:
@@ -151,6 +150,7 @@ double training_memory(const Backbone& backbone, const TrainingOptions& options,
                  8 * real(batch.cells) * real(features) + 13 * tokens;
   bytes += passes.tables() + most * passes.ends() + passes.pairs(length, back) +
            (states(backbone, back) * tokens + most - tokens) * passes.block();
+  if (back) bytes += tokens * passes.slopes();
   const double predicted = share * tokens;
   if (share > 0)
     bytes += share * most * passes.decoder() + predicted * (number * passes.outputs() + 13);

@@ -129,6 +129,7 @@ public:
         layers_(model, network_.slots()) {}
 
   const Slots& slots() const { return network_.slots(); }
+  void release(Run& run) { network_.release(run); }
 
   double operator()(std::span<const T> p, const Tokens& tokens, std::span<const double> target,
                     std::int64_t step, std::int64_t first_block, std::span<T> gradient, Run& run) {
@@ -140,9 +141,9 @@ public:
     const double loss = loss_of(told, target);
     if (!slopes) return loss;
     std::ranges::fill(gradient, T(0));
-    std::vector<T> d_rows(body ? rows.size() : 0);
+    const std::span<T> d_rows = body ? network_.no_slopes(run) : std::span<T>();
     layers_.backward(p, d_told_, tokens, d_rows, gradient, run);
-    if (body) network_.backward_rows(p, std::move(d_rows), first_block, gradient, run);
+    if (body) network_.backward_rows(p, first_block, gradient, run);
     return loss;
   }
 
@@ -290,19 +291,21 @@ Trained finetune(const Backbone& start, const Cells& cells, const Targets& targe
   std::vector<double> known_values = targets.values; // NaN has no one form
   std::ranges::replace_if(known_values, [](double v) { return std::isnan(v); }, 1e300);
   of_targets.add(known_values);
-  return train(model,
-               {.name = "finetune",
-                .options = options,
-                .cells = cells,
-                .split = split,
-                .slots = objective.slots(),
-                .moves = [&](const Slot& slot) { return moves(slot, first_block, blocks); },
-                .loss = loss,
-                .validate = validate,
-                .baseline = guess(known, model.head, split, class_weight),
-                .identity = hash(message(identity_of(model, cells, fields(given), run), " ",
-                                         of_targets.value()))},
-               run, checkpoint);
+  Trained fit = train(model,
+                      {.name = "finetune",
+                       .options = options,
+                       .cells = cells,
+                       .split = split,
+                       .slots = objective.slots(),
+                       .moves = [&](const Slot& slot) { return moves(slot, first_block, blocks); },
+                       .loss = loss,
+                       .validate = validate,
+                       .baseline = guess(known, model.head, split, class_weight),
+                       .identity = hash(message(identity_of(model, cells, fields(given), run), " ",
+                                                of_targets.value()))},
+                      run, checkpoint);
+  objective.release(run);
+  return fit;
 }
 
 template <class T>

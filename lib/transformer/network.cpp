@@ -128,7 +128,7 @@ template <class T>
 void Network<T>::embed_values(std::span<const T> p, Run& run) {
   const Tokens& t = *tokens_;
   const std::int64_t n = t.size(), width = options_.width;
-  start_.assign(at(n * width), T(0));
+  assign_zeros(start_, n * width, run);
   if (options_.value_embedding == ValueEmbedding::table) {
     bin_.resize(at(n));
     for (std::size_t i = 0; i < bin_.size(); ++i)
@@ -143,8 +143,8 @@ void Network<T>::embed_values(std::span<const T> p, Run& run) {
       number_[i] = static_cast<T>(t.hidden[i] != 0 ? options_.hidden_value
                                                    : static_cast<double>(t.value[i]));
     }
-    value1_.resize(start_.size());
-    value1_active_.resize(start_.size());
+    resize(value1_, n * width, run);
+    resize(value1_active_, n * width, run);
     layers::linear<T>(number_, n, part(p, slots_.value1_weight), part(p, slots_.value1_bias),
                       value1_, run);
     layers::activate<T>(layers::Activation::relu, value1_, value1_active_, run);
@@ -153,7 +153,7 @@ void Network<T>::embed_values(std::span<const T> p, Run& run) {
   }
   if (options_.embedding_norm) {
     value_moments_.resize(at(n));
-    value_sum_ = start_;
+    assign<T>(value_sum_, start_, run);
     layers::layer_norm<T>(value_sum_, {}, part(p, slots_.value_gain), part(p, slots_.value_bias),
                           norm_epsilon, start_, value_moments_, run);
   }
@@ -169,19 +169,19 @@ void Network<T>::embed(std::span<const T> p, Run& run) {
   row_.resize(at(n));
   for (std::size_t i = 0; i < row_.size(); ++i)
     row_[i] = t.feature[i] < 0 ? 0 : trained ? t.feature[i] + 1 : -1;
-  identity_.assign(at(n * width), T(0));
+  assign_zeros(identity_, n * width, run);
   layers::add_rows<T>(part(p, slots_.embedding), width, row_, identity_, run);
   if (options_.positions == PositionKind::fixed)
     layers::add_rows<T>(positions_, width, t.feature, identity_, run);
   if (options_.positions == PositionKind::projected) {
-    projected_.resize(at(std::ssize(backbone_.features) * width));
+    resize(projected_, std::ssize(backbone_.features) * width, run);
     layers::linear<T>(positions_, std::ssize(backbone_.features), part(p, slots_.projection), {},
                       projected_, run);
     layers::add_rows<T>(projected_, width, t.feature, identity_, run);
   }
   if (options_.embedding_norm) {
     identity_moments_.resize(at(n));
-    identity_sum_ = identity_;
+    assign<T>(identity_sum_, identity_, run);
     layers::layer_norm<T>(identity_sum_, {}, part(p, slots_.embedding_gain),
                           part(p, slots_.embedding_bias), norm_epsilon, identity_,
                           identity_moments_, run);
@@ -223,7 +223,7 @@ std::span<const T> Network<T>::forward(std::span<const T> p, const Tokens& token
     if (!keep) out_.swap(state.out);
     x = keep ? state.out : out_;
   }
-  if (x.data() != out_.data()) out_.assign(x.begin(), x.end());
+  if (x.data() != out_.data()) assign(out_, x, run);
   if (options_.norm_order == NormOrder::pre) {
     out_moments_.resize(at(tokens.size()));
     layers::layer_norm<T>(out_, {}, part(p, slots_.norm_gain), part(p, slots_.norm_bias),
@@ -270,14 +270,14 @@ std::span<const T> Network<T>::predict(std::span<const T> p, std::span<const std
   const std::int64_t n = std::ssize(rows), layers = options_.decoder_layers;
   decoded_.resize(at(layers + 1));
   active_.resize(at(layers + 1));
-  active_[0].assign(at(n * options_.width), T(0));
+  assign_zeros(active_[0], n * options_.width, run);
   layers::add_rows<T>(out_, options_.width, rows_, active_[0], run);
   for (std::int64_t l = 0; l <= layers; ++l) {
-    decoded_[at(l)].resize(at(n * slots_.decoder_weight[at(l)].rows));
+    resize(decoded_[at(l)], n * slots_.decoder_weight[at(l)].rows, run);
     layers::linear<T>(active_[at(l)], n, part(p, slots_.decoder_weight[at(l)]),
                       part(p, slots_.decoder_bias[at(l)]), decoded_[at(l)], run);
     if (l == layers) break;
-    active_[at(l + 1)].resize(decoded_[at(l)].size());
+    resize(active_[at(l + 1)], std::ssize(decoded_[at(l)]), run);
     layers::activate<T>(hidden_activation, decoded_[at(l)], active_[at(l + 1)], run);
   }
   return decoded_.back();
@@ -293,10 +293,8 @@ std::span<const T> Network<T>::predict_by_cell(std::span<const T> p,
     const auto next = std::ranges::upper_bound(tokens_->start, row);
     cell_of_.push_back(cls_[at(next - tokens_->start.begin() - 1)]);
   }
-  const auto size = at(n * width);
-  query_in_.assign(size, T(0));
-  cell_.assign(size, T(0));
-  for (std::vector<T>* x : {&query_, &query_active_, &key_}) x->resize(size);
+  for (std::vector<T>* x : {&query_in_, &cell_}) assign_zeros(*x, n * width, run);
+  for (std::vector<T>* x : {&query_, &query_active_, &key_}) resize(*x, n * width, run);
   layers::add_rows<T>(identity_, width, cell_rows_, query_in_, run);
   layers::add_rows<T>(out_, width, cell_of_, cell_, run);
   layers::linear<T>(query_in_, n, part(p, slots_.query_weight), part(p, slots_.query_bias), query_,
@@ -318,12 +316,13 @@ void Network<T>::backward(std::span<const T> p, std::span<const T> d_predicted,
   using layers::Into;
   const std::int64_t width = options_.width;
   const auto slope = [&](const Slot& slot) { return part(gradient, slot); };
-  std::vector<T> d(out_.size());
+  const std::span<T> d = no_slopes(run);
   if (!d_predicted.empty()) {
     const std::int64_t n = std::ssize(rows_);
-    std::vector<T> d_out(d_predicted.begin(), d_predicted.end()), d_in;
+    std::vector<T> d_out, d_in;
+    assign(d_out, d_predicted, run);
     for (std::int64_t l = options_.decoder_layers; l >= 0; --l) {
-      d_in.resize(active_[at(l)].size());
+      resize(d_in, std::ssize(active_[at(l)]), run);
       layers::linear_backward<T>(active_[at(l)], n, part(p, slots_.decoder_weight[at(l)]), d_out,
                                  d_in, slope(slots_.decoder_weight[at(l)]),
                                  slope(slots_.decoder_bias[at(l)]), run);
@@ -335,7 +334,8 @@ void Network<T>::backward(std::span<const T> p, std::span<const T> d_predicted,
   }
   if (!d_by_cell.empty()) {
     const std::int64_t n = std::ssize(cell_rows_);
-    std::vector<T> d_key(key_.size()), d_cell(key_.size()), d_query(key_.size());
+    std::vector<T> d_key, d_cell, d_query;
+    for (std::vector<T>* x : {&d_key, &d_cell, &d_query}) resize(*x, n * width, run);
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = i * width; j < (i + 1) * width; ++j) {
         d_key[at(j)] = d_by_cell[at(i)] * cell_[at(j)];
@@ -347,25 +347,33 @@ void Network<T>::backward(std::span<const T> p, std::span<const T> d_predicted,
     layers::activate_backward<T>(layers::Activation::sigmoid, query_, d_query, d_query, run);
     layers::linear_backward<T>(query_in_, n, part(p, slots_.query_weight), d_query, d_key,
                                slope(slots_.query_weight), slope(slots_.query_bias), run);
-    d_identity_.resize(identity_.size());
+    resize(d_identity_, std::ssize(identity_), run);
     layers::add_rows_backward<T>(d_key, width, cell_rows_, d_identity_, run);
   }
-  backward_rows(p, std::move(d), 0, gradient, run);
+  backward_rows(p, 0, gradient, run);
 }
 
 template <class T>
-void Network<T>::backward_rows(std::span<const T> p, std::vector<T> d, std::int64_t first_block,
+std::span<T> Network<T>::no_slopes(Run& run) {
+  assign_zeros(slopes_.rows, std::ssize(out_), run);
+  return slopes_.rows;
+}
+
+template <class T>
+void Network<T>::backward_rows(std::span<const T> p, std::int64_t first_block,
                                std::span<T> gradient, Run& run) {
+  std::vector<T>& d = slopes_.rows;
   const auto slope = [&](const Slot& slot) { return part(gradient, slot); };
   const std::vector<T>& last = blocks_.empty() ? start_ : states_.back().out;
   if (options_.norm_order == NormOrder::pre)
     layers::layer_norm_backward<T>(last, part(p, slots_.norm_gain), out_moments_, d, d,
                                    slope(slots_.norm_gain), slope(slots_.norm_bias), run);
   const std::span<T> d_factor = slope(slots_.angle_factor);
-  std::vector<T> d_angle(d_factor.empty() ? 0 : at(tokens_->size() * columns_));
+  std::vector<T> d_angle;
+  resize(d_angle, d_factor.empty() ? 0 : tokens_->size() * columns_, run);
   for (std::size_t b = blocks_.size(); b-- > at(first_block);) {
-    blocks_[b].backward(p, sequence_, b == 0 ? start_ : states_[b - 1].out, dropout_, states_[b], d,
-                        gradient, d_angle, run);
+    blocks_[b].backward(p, sequence_, b == 0 ? start_ : states_[b - 1].out, dropout_, states_[b],
+                        slopes_, gradient, d_angle, run);
     const std::int64_t of_head = d_factor.empty() ? 1 : columns_ / options_.heads;
     for (std::size_t i = 0; i < d_angle.size(); ++i) {
       const std::int64_t token = static_cast<std::int64_t>(i) / columns_,
@@ -375,16 +383,23 @@ void Network<T>::backward_rows(std::span<const T> p, std::vector<T> d, std::int6
         d_factor[at(t / of_head)] += d_angle[i] * positions_[at(feature * columns_ + t)];
     }
   }
-  if (first_block == 0) embed_backward(p, d, gradient, run);
+  if (first_block == 0) embed_backward(p, gradient, run);
 }
 
 template <class T>
-void Network<T>::embed_backward(std::span<const T> p, std::vector<T>& d, std::span<T> gradient,
-                                Run& run) {
+void Network<T>::release(Run& run) {
+  for (; !states_.empty(); states_.pop_back()) run.poll();
+  slopes_ = {};
+  run.poll();
+}
+
+template <class T>
+void Network<T>::embed_backward(std::span<const T> p, std::span<T> gradient, Run& run) {
+  std::vector<T>& d = slopes_.rows;
   const std::int64_t width = options_.width;
   const auto slope = [&](const Slot& slot) { return part(gradient, slot); };
   dropout_(std::span<T>(d), 0, run);
-  embed_values_backward(p, d, gradient, run);
+  embed_values_backward(p, gradient, run);
   if (!d_identity_.empty()) layers::add<T>(d_identity_, d, run);
   // Now that of the features' part.
   if (options_.embedding_norm)
@@ -393,7 +408,8 @@ void Network<T>::embed_backward(std::span<const T> p, std::vector<T>& d, std::sp
                                    run);
   layers::add_rows_backward<T>(d, width, row_, slope(slots_.embedding), run);
   if (options_.positions == PositionKind::projected) {
-    std::vector<T> d_projected(projected_.size());
+    std::vector<T> d_projected;
+    resize(d_projected, std::ssize(projected_), run);
     layers::add_rows_backward<T>(d, width, tokens_->feature, d_projected, run);
     layers::linear_backward<T>(positions_, std::ssize(backbone_.features),
                                part(p, slots_.projection), d_projected, {},
@@ -402,13 +418,14 @@ void Network<T>::embed_backward(std::span<const T> p, std::vector<T>& d, std::sp
 }
 
 template <class T>
-void Network<T>::embed_values_backward(std::span<const T> p, const std::vector<T>& d,
-                                       std::span<T> gradient, Run& run) {
+void Network<T>::embed_values_backward(std::span<const T> p, std::span<T> gradient, Run& run) {
+  const std::vector<T>& d = slopes_.rows;
   const std::int64_t n = tokens_->size(), width = options_.width;
   const auto slope = [&](const Slot& slot) { return part(gradient, slot); };
   const bool table = options_.value_embedding == ValueEmbedding::table;
   if (!table) layers::add_rows_backward<T>(d, width, hidden_, slope(slots_.hidden), run);
-  std::vector<T> d_value = d;
+  std::vector<T>& d_value = slopes_.branch;
+  assign<T>(d_value, d, run);
   if (options_.embedding_norm)
     layers::layer_norm_backward<T>(value_sum_, part(p, slots_.value_gain), value_moments_, d_value,
                                    d_value, slope(slots_.value_gain), slope(slots_.value_bias),
@@ -417,7 +434,8 @@ void Network<T>::embed_values_backward(std::span<const T> p, const std::vector<T
     layers::add_rows_backward<T>(d_value, width, bin_, slope(slots_.value_table), run);
     return;
   }
-  std::vector<T> d_active(d_value.size());
+  std::vector<T>& d_active = slopes_.hidden;
+  resize(d_active, std::ssize(d_value), run);
   layers::linear_backward<T>(value1_active_, n, part(p, slots_.value2_weight), d_value, d_active,
                              slope(slots_.value2_weight), slope(slots_.value2_bias), run);
   layers::activate_backward<T>(layers::Activation::relu, value1_, d_active, d_active, run);

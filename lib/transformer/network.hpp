@@ -40,18 +40,22 @@ public:
   void backward(std::span<const T> parameters, std::span<const T> d_predicted,
                 std::span<const T> d_by_cell, std::span<T> gradient, Run& run);
 
+  /// Where backward_rows() takes the gradient of forward()'s rows from: zeros.
+  std::span<T> no_slopes(Run& run);
   /// The gradient of the last forward() from that of its rows. first_block: what comes before it
   /// has none, 0: all has one.
-  void backward_rows(std::span<const T> parameters, std::vector<T> d, std::int64_t first_block,
-                     std::span<T> gradient, Run& run);
+  void backward_rows(std::span<const T> parameters, std::int64_t first_block, std::span<T> gradient,
+                     Run& run);
+
+  /// Give back the rows of the blocks, polling: half a gigabyte takes longer than a callback may
+  /// wait.
+  void release(Run& run);
 
 private:
   void embed(std::span<const T> parameters, Run& run);
   void embed_values(std::span<const T> parameters, Run& run);
-  void embed_backward(std::span<const T> parameters, std::vector<T>& d, std::span<T> gradient,
-                      Run& run);
-  void embed_values_backward(std::span<const T> parameters, const std::vector<T>& d,
-                             std::span<T> gradient, Run& run);
+  void embed_backward(std::span<const T> parameters, std::span<T> gradient, Run& run);
+  void embed_values_backward(std::span<const T> parameters, std::span<T> gradient, Run& run);
   void turn_by(std::span<const T> parameters, Run& run);
 
   const Backbone& backbone_;
@@ -79,6 +83,7 @@ private:
   std::vector<std::vector<T>> decoded_, active_;  ///< of each layer, before and after activation
   std::vector<std::int32_t> cell_rows_, cell_of_; ///< of what <cls> predicts
   std::vector<T> d_identity_;                     ///< of what <cls> predicts by, or empty
+  BlockSlopes<T> slopes_;                         ///< and of what comes before the first
   std::vector<T> query_in_, query_, query_active_, key_, cell_, by_cell_;
 };
 

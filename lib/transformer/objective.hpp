@@ -13,6 +13,7 @@ public:
   double operator()(std::span<const T> parameters, const Tokens& tokens,
                     std::span<const float> target, double cell_weight, std::int64_t step,
                     std::span<T> gradient, Run& run);
+  void release(Run& run) { network_.release(run); }
 
 private:
   const Backbone& backbone_;

@@ -70,7 +70,7 @@ void PairBias<T>::measure(Run& run) {
   for (std::int64_t i = 1; i < n; ++i)
     for (std::int64_t j = 0; j < columns; ++j)
       points[at(i * columns + j)] = backbone_.positions(i - 1, j);
-  lengthen(distances_, n * n, run);
+  resize(distances_, n * n, run);
   const auto point = [&](std::int64_t i) {
     return std::span<const double>(points).subspan(at(i * columns), at(columns));
   };

@@ -240,7 +240,7 @@ Backbone make_backbone(std::vector<std::string> features, Matrix positions,
   const Slots slots = checked_slots(backbone);
   check_memory(4.0 * static_cast<double>(slots.size),
                message("a model of ", slots.size, " parameters"));
-  lengthen(backbone.parameters, slots.size, run);
+  resize(backbone.parameters, slots.size, run);
   for (const Slot& slot : slots.all)
     start_values(slot, part<float>(backbone.parameters, slot), run);
   return backbone;

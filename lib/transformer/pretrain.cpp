@@ -164,19 +164,21 @@ Trained pretrain(const Backbone& start, const Cells& cells, const PretrainOption
     return validation(objective, parameters, run, [&](std::int64_t) { run.poll(); });
   };
   PretrainOptions given = options;
-  return train(start,
-               {.name = "pretrain",
-                .options = options,
-                .cells = cells,
-                .split = split,
-                .slots = objective.slots(),
-                .moves = [](const Slot& slot) { return !slot.name.starts_with("head."); },
-                .loss = loss,
-                .validate = validate,
-                .baseline = validation.baseline,
-                .identity = hash(message(identity_of(start, cells, fields(given), run), " ",
-                                         numbers.fingerprint()))},
-               run, checkpoint);
+  Trained fit = train(start,
+                      {.name = "pretrain",
+                       .options = options,
+                       .cells = cells,
+                       .split = split,
+                       .slots = objective.slots(),
+                       .moves = [](const Slot& slot) { return !slot.name.starts_with("head."); },
+                       .loss = loss,
+                       .validate = validate,
+                       .baseline = validation.baseline,
+                       .identity = hash(message(identity_of(start, cells, fields(given), run), " ",
+                                                numbers.fingerprint()))},
+                      run, checkpoint);
+  objective.release(run);
+  return fit;
 }
 
 HiddenLoss hidden_loss(const Backbone& backbone, const Cells& cells, const PretrainOptions& options,

@@ -73,13 +73,9 @@ void for_pieces(std::span<const float> values, Run& run, F body) {
   }
 }
 
-// A copy; memory that is touched for the first time takes longer than a callback may wait.
 std::vector<float> copy_of(std::span<const float> values, Run& run) {
   std::vector<float> out;
-  out.reserve(values.size());
-  for_pieces(values, run, [&](std::span<const float> piece) {
-    out.insert(out.end(), piece.begin(), piece.end());
-  });
+  assign(out, values, run);
   return out;
 }
 
@@ -196,8 +192,8 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
   optim::Minibatches batches(std::ssize(cells), batch, run.seed(),
                              message(training.name, ".batch"));
   Stepper stepper(training, run);
-  std::vector<float> parameters = copy_of(start.parameters, run),
-                     gradient = copy_of(start.parameters, run); // of that size
+  std::vector<float> parameters = copy_of(start.parameters, run), gradient;
+  resize(gradient, std::ssize(parameters), run);
   const std::int64_t features = training.cells.features,
                      ahead = cells_in_a_read(features, batch) / batch;
   std::vector<std::int64_t> rows, start_of; // of the steps whose cells were read
@@ -254,7 +250,7 @@ Trained train(const Backbone& start, const Training& training, Run& run, Checkpo
     };
     if (better()) {
       fit.best_epoch = epoch.epoch;
-      fit.backbone.parameters = parameters;
+      assign<float>(fit.backbone.parameters, parameters, run);
     }
     fit.history.push_back(epoch);
     if (checkpoint != nullptr) save(fit, parameters, stepper.adam(), step, *checkpoint, run);

@@ -9,7 +9,7 @@
 #'   learned graph; `"no_hyperbolic"`, flat space and plain gradient descent; `"no_rotary"`, the
 #'   coordinates in the ball, to be added to the features' vectors instead of rotating them.
 #' @param ... further arguments of [cape_learn_dag()]: `assay.type`, `subset.row`, `knowledge`, `batch`,
-#'   `perturbation`, `cell.weights`, for the learned graph, and `num.threads`.
+#'   `perturbation`, `cell.weights`, `covariates`, for the learned graph, and `num.threads`.
 #' @return A list of class `cape_ablation` with an element for every variant, a list of
 #' * `positions`: a matrix, features x d;
 #' * `use`: how attention takes it: `"rotate"` (angles), `"add"` or `"none"`;

@@ -8,7 +8,7 @@
 #' @inheritParams cape_fit
 #' @param param a [DagParam()].
 #' @param ... further arguments: `assay.type`, `subset.row`, `num.threads`, `verbose`, `knowledge`, `batch`,
-#'   `perturbation`, `cell.weights`, `checkpoint` and `checkpoint.every`, as of [cape_fit()].
+#'   `perturbation`, `cell.weights`, `covariates`, `checkpoint` and `checkpoint.every`, as of [cape_fit()].
 #' @return A [CapeDag-class], the same graph as [cape_fit()] learns with this seed.
 #' @seealso [cape_embed_dag()] for Step II, [cape_support()], [cape_prune()], [cape_compare()]
 #' @examples
@@ -40,13 +40,13 @@ setMethod("cape_learn_dag", "SingleCellExperiment", function(x, ..., altexp = NU
 
 learn_dag <- function(x, param, seed, assay.type = NULL, subset.row = NULL, num.threads = 1L,
                       verbose = interactive(), knowledge = NULL, batch = NULL, perturbation = NULL,
-                      cell.weights = NULL, checkpoint = NULL, checkpoint.every = 3) {
+                      cell.weights = NULL, covariates = NULL, checkpoint = NULL, checkpoint.every = 3) {
     check_class(param, "DagParam", "param")
     check_flag(verbose, "verbose")
     seed <- run_seed(seed)
     input <- cape_as_input(x, assay.type, subset.row, param, verbose, batch)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
-        input$cells)
+        input$cells, covariates)
     check_refinable(param, prior)
     chosen <- c(settings(param), run_settings(seed, num.threads))
     result <- with_checkpoint(checkpoint, checkpoint.every, function(store) {

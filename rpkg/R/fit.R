@@ -59,6 +59,11 @@
 #' @param checkpoint.every minutes between two states that are saved; 0: as often as possible; `Inf`: only when the
 #'   fit ends early.
 #' @param cell.weights the weight of every cell in the fit, or the name of a column of `colData(x)`.
+#' @param covariates what may drive features from outside and is known of every cell (scores of the cell cycle, age,
+#'   sex): names of columns of `colData(x)`, or a matrix or data frame with a row, or a vector with a value, for every
+#'   cell; rows and values with names are matched. Numbers, flags or labels, none missing. Of every feature what a
+#'   linear regression on them explains, within batches, is taken out. Features are chosen by their variance before
+#'   that. Give few beside the cells: tests do not take their number from the degrees of freedom.
 #' @return `cape_calculate()`: a [CapeFit-class]. `cape_fit()`: `x` (a matrix is wrapped in a
 #' SingleCellExperiment first) with
 #' * `rowPair(x, name)`: the edges, from the cause to the effect, with `weight` and `sign`;
@@ -92,7 +97,7 @@ setGeneric("cape_calculate", function(x, ...) standardGeneric("cape_calculate"))
 setMethod("cape_fit", "ANY", function(x, assay.type = NULL, subset.row = NULL, dag = DagParam(),
                      embed = HyperbolicParam(), rotary = RotaryParam(), name = "CAPE", seed = NULL,
                      num.threads = 1L, verbose = interactive(), knowledge = NULL, batch = NULL,
-                     perturbation = NULL, cell.weights = NULL, checkpoint = NULL,
+                     perturbation = NULL, cell.weights = NULL, covariates = NULL, checkpoint = NULL,
                      checkpoint.every = 3) {
     check_string(name, "name")
     # Before the work: a result that cannot be stored would be lost.
@@ -100,7 +105,7 @@ setMethod("cape_fit", "ANY", function(x, assay.type = NULL, subset.row = NULL, d
     check_free(experiment, name)
     fit <- cape_calculate(x, assay.type = assay.type, subset.row = subset.row, dag = dag,
         embed = embed, rotary = rotary, seed = seed, num.threads = num.threads, verbose = verbose,
-        knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights,
+        knowledge = knowledge, batch = batch, perturbation = perturbation, cell.weights = cell.weights, covariates = covariates,
         checkpoint = checkpoint, checkpoint.every = checkpoint.every)
     store_fit(experiment, fit, name)
 })
@@ -164,7 +169,7 @@ setMethod("cape_calculate", "ANY", function(x, assay.type = NULL, subset.row = N
                            embed = HyperbolicParam(), rotary = RotaryParam(), seed = NULL,
                            num.threads = 1L, verbose = interactive(), knowledge = NULL,
                            batch = NULL, perturbation = NULL, cell.weights = NULL,
-                           checkpoint = NULL, checkpoint.every = 3) {
+                           covariates = NULL, checkpoint = NULL, checkpoint.every = 3) {
     check_class(dag, "DagParam", "dag")
     check_class(embed, "HyperbolicParam", "embed")
     check_class(rotary, "RotaryParam", "rotary")
@@ -172,7 +177,7 @@ setMethod("cape_calculate", "ANY", function(x, assay.type = NULL, subset.row = N
     seed <- run_seed(seed)
     input <- cape_as_input(x, assay.type, subset.row, dag, verbose, batch)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
-        input$cells)
+        input$cells, covariates)
     check_refinable(dag, prior)
     chosen <- c(settings(dag), settings(embed), settings(rotary), run_settings(seed, num.threads))
     heard <- verbose && say_start(input$values, chosen)

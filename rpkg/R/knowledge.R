@@ -162,7 +162,7 @@ as_start <- function(x) {
 
 # What is known, as numbers of the features and cells used. `all` are the features of x.
 prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL, perturbation = NULL,
-                     cell.weights = NULL, cells = seq_len(ncol(x))) {
+                     cell.weights = NULL, cells = seq_len(ncol(x)), covariates = NULL) {
     if (!is.null(knowledge) && !is(knowledge, "CapeKnowledge")) {
         cape_error("'knowledge' is ", one_line(knowledge), "; make it with cape_knowledge()")
     }
@@ -217,6 +217,7 @@ prior_of <- function(x, features, all = features, knowledge = NULL, batch = NULL
         roots = numbers(known$roots), leaves = numbers(known$leaves),
         regulators = numbers(known$regulators), penalty = penalty, start = start),
         batch = list(batch_numbers(per_cell(x, batch, "batch")[cells])),
+        covariates = list(covariate_values(x, covariates, cells)),
         weights = list(as_cell_weights(per_cell(x, cell.weights, "cell.weights"), cells)),
         perturbed = list(pairs_of_cells(perturbed_values(x, perturbation, features, all), cells)),
         interventions = if (length(known$interventions) > 0L) known$interventions else "hard")

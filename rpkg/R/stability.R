@@ -14,7 +14,7 @@
 #'
 #' @inheritParams cape_learn_dag
 #' @param ... further arguments: `assay.type`, `subset.row`, `knowledge`, `batch`, `perturbation` and
-#'   `cell.weights`, as of [cape_fit()]; `num.threads`, of each fit (1 by default); and `verbose`, whether to say
+#'   `cell.weights`, `covariates`, as of [cape_fit()]; `num.threads`, of each fit (1 by default); and `verbose`, whether to say
 #'   which assay is used. There is no `checkpoint`: it holds the state of one fit.
 #' @param times number of subsamples.
 #' @param fraction of the cells in each; the bound needs a half.
@@ -243,7 +243,7 @@ cape_suggest_threshold <- function(dag, x, assay.type = NULL, subset.row = NULL,
 # The features that are used, in all cells that say something (`cells`), and what is known of them: for many
 # fits on some of the cells.
 study_table <- function(x, param, assay.type = NULL, subset.row = NULL, knowledge = NULL, batch = NULL,
-                        perturbation = NULL, cell.weights = NULL, num.threads = 1L, verbose = FALSE,
+                        perturbation = NULL, cell.weights = NULL, covariates = NULL, num.threads = 1L, verbose = FALSE,
                         checkpoint = NULL) {
     check_flag(verbose, "verbose")
     if (!is.null(checkpoint)) {
@@ -251,7 +251,7 @@ study_table <- function(x, param, assay.type = NULL, subset.row = NULL, knowledg
     }
     input <- cape_as_input(x, assay.type, subset.row, param, verbose, batch)
     prior <- prior_of(x, rownames(input$values), rownames(x), knowledge, batch, perturbation, cell.weights,
-        input$cells)
+        input$cells, covariates)
     check_refinable(param, prior)
     list(threads = run_threads(num.threads), values = input$values, cells = input$cells, prior = prior)
 }
@@ -264,6 +264,7 @@ learn_cells <- function(cells, table, param, seed) {
         prior$batch <- prior$batch[cells]
     }
     if (length(prior$weights) > 0L) prior$weights <- prior$weights[cells]
+    if (length(prior$covariates) > 0L) prior$covariates <- prior$covariates[cells, , drop = FALSE]
     at <- match(prior$perturbed[, 1L], cells)
     prior$perturbed <- cbind(at, prior$perturbed[, 2L])[!is.na(at), , drop = FALSE]
     values <- table$values[, cells, drop = FALSE]

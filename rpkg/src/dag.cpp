@@ -140,6 +140,11 @@ void capeomics::make_prior(Prior &out, const Rcpp::List &known) {
   columns("batch", cape_prior_batches);
   const Rcpp::NumericVector weights = known["weights"];
   check(cape_prior_row_weights(prior, weights.begin(), weights.size()));
+  const arma::mat covariates = known["covariates"];
+  if (!covariates.is_empty()) {
+    const cape_matrix_view values = view(covariates);
+    check(cape_prior_covariates(prior, &values));
+  }
   const arma::mat penalty = known["penalty"];
   if (!penalty.is_empty()) {
     const cape_matrix_view factor = view(penalty);

@@ -129,6 +129,7 @@ int main(void) {
   FIELD(cape_attention_shape, k_stride);
   FIELD(cape_attention_shape, v_stride);
   FIELD(cape_attention_shape, out_stride);
+  FIELD(cape_attention_shape, d_bias);
   TYPE(cape_graph_metrics);
   FIELD(cape_graph_metrics, struct_size);
   FIELD(cape_graph_metrics, true_edges);

@@ -271,6 +271,12 @@ static void know(cape_prior* prior, int64_t n, int64_t m) {
   }
   if (bits() % 2) CHECK_OK(cape_prior_row_weights(prior, weight, n));
   if (bits() % 2) CHECK_OK(cape_prior_batches(prior, batch, n));
+  if (bits() % 4 == 0) {
+    static double value[16];
+    for (int64_t i = 0; i < n; ++i) value[i] = bits() % 2 ? extreme() : (double)(bits() % 9);
+    const cape_matrix_view covariate = view(value, n, 1);
+    CHECK_OK(cape_prior_covariates(prior, &covariate));
+  }
   if (bits() % 2)
     for (int64_t i = bits() % 3 ? n / 2 : 0; i < n; ++i)
       CHECK_OK(cape_prior_perturb(prior, &i, &effect, 1));

@@ -203,6 +203,35 @@ static void attention(void) {
     CHECK_OK(cape_attention(out_down, NULL, &shape, down, k, v, NULL, NULL, NULL, NULL));
     CHECK_NEAR(dq[i], (out_up[0] - out_down[0]) / (2 * step), 1e-9);
   }
+
+  /* The gradient of a bias, in both types: d out[0] / d bias[j] = w_j (v_j - out[0]). */
+  const double bias[] = {0.3, -0.2};
+  double d_bias[2];
+  cape_attention_shape biased = shape;
+  biased.bias = bias;
+  biased.d_bias = d_bias;
+  CHECK_OK(cape_attention(out, &lse, &biased, q, k, v, NULL, NULL, NULL, NULL));
+  CHECK_OK(cape_attention_backward(NULL, NULL, NULL, NULL, NULL, &biased, q, k, v, NULL, NULL, NULL,
+                                   out, &lse, d_out, NULL));
+  float out_f[2], lse_f, bias_f[2], d_bias_f[2], q_f[2], k_f[4], v_f[4], d_out_f[] = {1, 0};
+  for (int i = 0; i < 2; ++i) bias_f[i] = (float)bias[i], q_f[i] = (float)q[i];
+  for (int i = 0; i < 4; ++i) k_f[i] = (float)k[i], v_f[i] = (float)v[i];
+  cape_attention_shape biased_f = biased;
+  biased_f.bias = bias_f;
+  biased_f.d_bias = d_bias_f;
+  CHECK_OK(cape_attention_f32(out_f, &lse_f, &biased_f, q_f, k_f, v_f, NULL, NULL, NULL, NULL));
+  CHECK_OK(cape_attention_backward_f32(NULL, NULL, NULL, NULL, NULL, &biased_f, q_f, k_f, v_f, NULL,
+                                       NULL, NULL, out_f, &lse_f, d_out_f, NULL));
+  CHECK_OK(cape_attention_scores(scores, &biased, q, k, NULL, NULL, NULL, NULL));
+  const double w0 = 1 / (1 + exp(scores[1] - scores[0]));
+  CHECK_NEAR(d_bias[0], w0 * (v[0] - out[0]), 1e-14);
+  CHECK_NEAR(d_bias[1], (1 - w0) * (v[2] - out[0]), 1e-14);
+  for (int i = 0; i < 2; ++i) CHECK_NEAR(d_bias_f[i], d_bias[i], 1e-6);
+  /* An older client's shape ends before the member, which is then not looked at. */
+  biased.struct_size = offsetof(cape_attention_shape, d_bias);
+  biased.d_bias = (void*)1;
+  CHECK_OK(cape_attention_backward(dq, dk, dv, NULL, NULL, &biased, q, k, v, NULL, NULL, NULL, out,
+                                   &lse, d_out, NULL));
 }
 
 /* The same keys again, with a bias, with gaps, and by features. */

@@ -205,7 +205,7 @@ static void sets_of_columns_hold(void) {
   }
 }
 
-/* A level that differs between batches is not a cause. */
+/* A level that differs between batches is not a cause; nor is it as a covariate. */
 static void rows_are_known(void) {
   double shifted[N_ROWS * N_COLS];
   int64_t batch[N_ROWS], row[1] = {3}, column[1] = {2}, tier[N_COLS];
@@ -216,13 +216,16 @@ static void rows_are_known(void) {
     for (int j = 0; j < N_COLS; ++j) shifted[i + j * N_ROWS] = x[i + j * N_ROWS] + 64 * (i % 2);
   }
   for (int j = 0; j < N_COLS; ++j) tier[j] = j;
-  double w[2][N_COLS * N_COLS];
-  for (int k = 0; k < 2; ++k) {
+  double w[3][N_COLS * N_COLS], number[N_ROWS];
+  for (int i = 0; i < N_ROWS; ++i) number[i] = (double)batch[i];
+  const cape_matrix_view covariate = CAPE_MATRIX_VIEW(number, N_ROWS, 1);
+  for (int k = 0; k < 3; ++k) {
     const cape_matrix_view table = CAPE_MATRIX_VIEW(k ? shifted : x, N_ROWS, N_COLS);
     cape_prior* prior = NULL;
     cape_dag* dag = NULL;
     CHECK_OK(cape_prior_new(&prior));
-    CHECK_OK(cape_prior_batches(prior, batch, N_ROWS));
+    if (k < 2) CHECK_OK(cape_prior_batches(prior, batch, N_ROWS));
+    if (k == 2) CHECK_OK(cape_prior_covariates(prior, &covariate));
     CHECK_OK(cape_prior_row_weights(prior, weight, N_ROWS));
     CHECK_OK(cape_prior_perturb(prior, row, column, 1));
     CHECK_OK(cape_prior_tiers(prior, tier, N_COLS));
@@ -235,7 +238,8 @@ static void rows_are_known(void) {
     cape_dag_free(dag);
     cape_prior_free(prior);
   }
-  for (int i = 0; i < N_COLS * N_COLS; ++i) CHECK(fabs(w[0][i] - w[1][i]) < 1e-6);
+  for (int k = 1; k < 3; ++k)
+    for (int i = 0; i < N_COLS * N_COLS; ++i) CHECK(fabs(w[0][i] - w[k][i]) < 1e-6);
 }
 
 static void errors_are_named(void) {
@@ -260,6 +264,8 @@ static void errors_are_named(void) {
   CHECK_NULL(cape_prior_start(NULL, one, far, weight, 1), "prior");
   CHECK_NULL(cape_prior_start(prior, one, far, NULL, 1), "weight");
   CHECK_NULL(cape_prior_batches(NULL, one, 1), "prior");
+  CHECK_NULL(cape_prior_covariates(NULL, &view), "prior");
+  CHECK_NULL(cape_prior_covariates(prior, NULL), "values");
   CHECK_NULL(cape_prior_perturb(prior, one, NULL, 1), "feature");
   CHECK_STATUS(cape_prior_roots(prior, one, -1), CAPE_INVALID_ARGUMENT);
   CHECK_OK(cape_prior_roots(prior, NULL, 0));

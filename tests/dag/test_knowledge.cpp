@@ -21,11 +21,11 @@ using cape::Design;
 using cape::Edge;
 using cape::Knowledge;
 using cape::Matrix;
-using cape::SparseMatrix;
 using cape::Refine;
 using cape::Rng;
 using cape::Run;
 using cape::Sem;
+using cape::SparseMatrix;
 using cape::Status;
 using test::chain;
 using test::fails_with;
@@ -335,6 +335,110 @@ BOOST_AUTO_TEST_CASE(batches_may_differ_in_level) {
                        learn(centered, {}, {}, full_batch()).weights(0, 1)) > 0.1);
 }
 
+// x moved by a function of two covariates, with an intercept; residuals by the normal equations.
+BOOST_AUTO_TEST_CASE(covariates_are_taken_out) {
+  const std::int64_t n = 300;
+  const Matrix x = chain(n, 3, 14);
+  Rng rng(3);
+  Matrix z(n, 2), moved = x, rest = x;
+  for (std::int64_t i = 0; i < n; ++i) {
+    z(i, 0) = 5 + rng.normal();
+    z(i, 1) = i % 3 == 0 ? 1 : 0;
+    for (std::int64_t j = 0; j < 3; ++j)
+      moved(i, j) += 2 * z(i, 0) - (3 + static_cast<double>(j)) * z(i, 1) + 8;
+  }
+  for (std::int64_t j = 0; j < 3; ++j) {
+    double a[3][4] = {};
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double row[] = {1, z(i, 0), z(i, 1), x(i, j)};
+      for (int r = 0; r < 3; ++r)
+        for (int c = 0; c < 4; ++c) a[r][c] += row[r] * row[c];
+    }
+    for (int r = 0; r < 3; ++r) // Gauss and Jordan
+      for (int other = 0; other < 3; ++other) {
+        if (other == r) continue;
+        const double factor = a[other][r] / a[r][r];
+        for (int c = 0; c < 4; ++c) a[other][c] -= factor * a[r][c];
+      }
+    for (std::int64_t i = 0; i < n; ++i)
+      rest(i, j) -= a[0][3] / a[0][0] + a[1][3] / a[1][1] * z(i, 0) + a[2][3] / a[2][2] * z(i, 1);
+  }
+  Design design;
+  design.covariates = z;
+  const SparseMatrix right = learn(rest, {}, {}, full_batch()).weights;
+  BOOST_TEST(largest_difference(learn(moved, {}, design, full_batch()).weights, right) < 1e-9);
+  BOOST_TEST(std::fabs(learn(moved, {}, {}, full_batch()).weights(0, 2) - right(0, 2)) > 0.05);
+
+  // What says nothing new changes nothing: a multiple, a constant, the batch as a number.
+  Matrix more(n, 5);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double row[] = {z(i, 0), 1e9 * z(i, 0) + 2, 7, z(i, 1), 0};
+    for (std::int64_t k = 0; k < 5; ++k) more(i, k) = row[k];
+  }
+  design.covariates = more;
+  BOOST_TEST(largest_difference(learn(moved, {}, design, full_batch()).weights, right) < 1e-9);
+  for (std::int64_t i = 0; i < n; ++i) design.batch.push_back(i % 3 == 0);
+  BOOST_TEST(largest_difference(learn(moved, {}, design, full_batch()).weights, right) < 1e-9);
+  BOOST_TEST((learn(moved, {}, design, full_batch(), 2).weights ==
+              learn(moved, {}, design, full_batch()).weights));
+}
+
+// Where rows are weighted, values are missing or were set from outside, batches differ.
+BOOST_AUTO_TEST_CASE(what_covariates_add_changes_nothing) {
+  const std::int64_t n = 300;
+  Matrix x = chain(n, 4, 15);
+  Design design;
+  design.covariates = Matrix(n, 1);
+  Rng rng(4);
+  for (std::int64_t i = 0; i < n; ++i) {
+    design.weight.push_back(1 + static_cast<double>(i % 4));
+    design.batch.push_back(i % 2);
+    design.covariates(i, 0) = rng.normal() + static_cast<double>(i % 2);
+    if (i % 7 == 0) design.perturbed.push_back({i, i % 4});
+    if (i % 11 == 0) x(i, (i + 1) % 4) = not_a_number;
+  }
+  Matrix moved = x;
+  for (std::int64_t j = 0; j < 4; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      moved(i, j) += (static_cast<double>(j) - 3.5) * design.covariates(i, 0);
+  DagOptions options = full_batch();
+  options.missing = cape::Missing::mask;
+  BOOST_TEST(largest_difference(learn(moved, {}, design, options).weights,
+                                learn(x, {}, design, options).weights) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(a_column_that_covariates_explain_has_no_variance) {
+  Matrix x = chain(200, 4, 16);
+  Design design;
+  design.covariates = Matrix(200, 1);
+  for (std::int64_t i = 0; i < 200; ++i) {
+    design.covariates(i, 0) = std::sin(static_cast<double>(i));
+    x(i, 1) = 1e7 - 3 * design.covariates(i, 0);
+    x(i, 3) = 1e280 * (x(i, 3) + design.covariates(i, 0)); // whose squares overflow
+  }
+  DagOptions options = full_batch();
+  options.standardize = true;
+  const Dag dag = learn(x, {}, design, options);
+  BOOST_TEST((dag.constant == std::vector<std::int64_t>{1}));
+  for (const double w : dag.weights.values) BOOST_TEST(std::isfinite(w));
+}
+
+BOOST_AUTO_TEST_CASE(bad_covariates) {
+  const Matrix x = chain(30, 3, 17);
+  Design design;
+  const auto refuses = [&](Status status, const std::string& text) {
+    return fails_with(status, text, [&] { learn(x, {}, design, full_batch()); });
+  };
+  design.covariates = Matrix(29, 1);
+  BOOST_TEST(refuses(Status::dim_mismatch, "covariates has 29 rows; it must have 30"));
+  design.covariates = Matrix(30, 21);
+  BOOST_TEST(
+      refuses(Status::invalid_argument, "there are 21 covariates, which leave fewer than"));
+  design.covariates = Matrix(30, 2);
+  design.covariates(4, 1) = not_a_number;
+  BOOST_TEST(refuses(Status::invalid_argument, "covariates has nan in row 4, column 1"));
+}
+
 // What column 1 was set to in half of a batch says nothing of the level of that batch.
 BOOST_AUTO_TEST_CASE(values_set_from_outside_do_not_move_their_batch) {
   const Matrix x = chain(300, 2, 12);
@@ -384,8 +488,7 @@ BOOST_AUTO_TEST_CASE(a_perturbed_column_teaches_nothing_of_its_own_causes) {
   const Dag mlp = learn(x, {}, design, options);
   BOOST_TEST(!mlp.refined);
   BOOST_TEST(std::ranges::any_of(mlp.warnings, [](const std::string& w) {
-    return w.find("not refined because values are perturbed or weighted") !=
-           std::string::npos;
+    return w.find("not refined because values are perturbed or weighted") != std::string::npos;
   }));
 }
 
@@ -524,7 +627,7 @@ BOOST_AUTO_TEST_CASE(rows_that_do_not_count_change_no_bit) {
             const bool counts = i % 27 < 23 && k < n;
             const double weight = weighted ? 1 + static_cast<double>(i % 3) : 2;
             for (std::int64_t j = 0; j < 4; ++j)
-              more(i, j) = counts                      ? x(k, j)
+              more(i, j) = counts                       ? x(k, j)
                            : without == Without::values ? not_a_number
                            : j == 0                     ? std::numeric_limits<double>::infinity()
                                                         : 1e9;

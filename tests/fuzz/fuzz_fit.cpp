@@ -153,7 +153,7 @@ void know(Input& in, cape_prior* prior, std::int64_t n, std::int64_t m) {
       v = in.one_in(16) ? in.number() : static_cast<double>(in.in(0, 255)) / 255;
     return out;
   };
-  switch (in.in(0, 11)) {
+  switch (in.in(0, 12)) {
   case 0: CALL(cape_prior_require, prior, a.data(), b.data(), count); break;
   case 1: CALL(cape_prior_forbid, prior, a.data(), b.data(), count); break;
   case 2: CALL(cape_prior_tiers, prior, in.indices(m, 3).data(), m); break;
@@ -170,6 +170,13 @@ void know(Input& in, cape_prior* prior, std::int64_t n, std::int64_t m) {
   case 8: CALL(cape_prior_row_weights, prior, shares(n).data(), n); break;
   case 9: CALL(cape_prior_batches, prior, in.indices(n, 2).data(), n); break;
   case 10: CALL(cape_prior_perturb, prior, in.indices(count, n).data(), a.data(), count); break;
+  case 11: {
+    const std::int64_t k = in.in(1, 3);
+    const std::vector<double> values = in.one_in(4) ? in.numbers(n * k) : shares(n * k);
+    const cape_matrix_view view = CAPE_MATRIX_VIEW(values.data(), n, k);
+    CALL(cape_prior_covariates, prior, &view);
+    break;
+  }
   default: CALL(cape_prior_require, prior, nullptr, nullptr, in.in(-1, 2));
   }
 }

@@ -359,6 +359,10 @@ CAPE_API cape_status cape_prior_row_weights(cape_prior* prior, const double* wei
 /* The batch of every row: features are centred within each. A batch has at least 2 rows that count.
  * A feature that varies within none is one without variance. */
 CAPE_API cape_status cape_prior_batches(cape_prior* prior, const int64_t* batch, int64_t n);
+/* What may drive the features from outside (age, the phase of the cell cycle): rows x K, finite. Of
+ * every feature what a linear regression on them explains, within batches, is taken out; a feature
+ * that they explain whole is one without variance. Ten more rows than covariates, at least. */
+CAPE_API cape_status cape_prior_covariates(cape_prior* prior, const cape_matrix_view* values);
 /* Interventions: in row[i], feature[i] was set from outside, and its own equation does not hold.
  * Calls add up. A feature whose equation holds in fewer than 10 rows, or only where it does not
  * vary within a batch, has no causes but those required; its effects are learned, and a warning
@@ -428,8 +432,8 @@ typedef struct cape_row_source {
 /* The same fit, to the bit, of a table that is never in memory as a whole, unless the graph is
  * refined: the rows are read seven or eight times in order, those that candidates are chosen by
  * once more, and those of every minibatch. Values are finite. CAPE_UNSUPPORTED for a prior with row
- * weights, batches or perturbed values. Checkpoints of either function serve the other; CAPE_IO of
- * a source that gave up leaves one as CAPE_CANCELLED does. */
+ * weights, batches, covariates or perturbed values. Checkpoints of either function serve the other;
+ * CAPE_IO of a source that gave up leaves one as CAPE_CANCELLED does. */
 CAPE_API cape_status cape_dag_learn_rows_from(cape_dag** out, const cape_row_source* source,
                                               const cape_prior* prior, cape_checkpoint* checkpoint,
                                               const cape_options* options);
@@ -760,7 +764,9 @@ CAPE_API cape_status cape_hoeffding_bound(double* out, double epsilon, int64_t n
  * angle_heads = 1: angles are length x head_dim/2, the same for every head; angle_heads = heads:
  * length x heads*head_dim/2. scale NaN: 1/sqrt(head_dim). bias, or NULL, is added to the scaled
  * scores: bias_heads (1, for all heads, or heads) x q_length x k_length numbers of the call's type,
- * double or float; -inf shuts a pair out. */
+ * double or float; -inf shuts a pair out. d_bias, or NULL: where cape_attention_backward() puts the
+ * gradient of a bias, of the same shape and type, summed over the batch and the heads that share
+ * it; other calls do not look at it. */
 typedef struct cape_attention_shape {
   size_t struct_size;
   int64_t batch, heads, q_length, k_length, head_dim, angle_heads;
@@ -768,13 +774,14 @@ typedef struct cape_attention_shape {
   const void* bias;
   int64_t bias_heads;
   int64_t q_stride, k_stride, v_stride, out_stride;
+  void* d_bias;
 } cape_attention_shape;
 
 /* A shape with everything else at its default. */
 #define CAPE_ATTENTION_SHAPE(batch, heads, q_length, k_length, head_dim)                           \
   {                                                                                                \
     sizeof(cape_attention_shape), (batch), (heads), (q_length), (k_length), (head_dim), 1, NAN, 0, \
-        1, 0, 0, 0, 0                                                                              \
+        1, 0, 0, 0, 0, 0                                                                           \
   }
 
 /* O = softmax(scale R(phi)Q (R(phi)K)') V. q_angles and k_angles: both or neither (NULL: plain

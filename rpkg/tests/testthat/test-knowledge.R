@@ -68,6 +68,73 @@ test_that("batches of another level change nothing, as a vector or as colData", 
     expect_error(learn(x, batch = c(NA, batch[-1])), "'batch' is missing for 1 cell")
 })
 
+test_that("a confounder that is given as a covariate makes no edges", {
+    # The phase of the cell cycle drives four genes, of which a -> b alone is an effect; e stands apart.
+    set.seed(7)
+    n <- 400
+    phase <- runif(n)
+    x <- rbind(a = rnorm(n), b = 0, c = rnorm(n), d = rnorm(n), e = rnorm(n))
+    x["b", ] <- x["a", ] + rnorm(n)
+    free <- x
+    x[1:4, ] <- x[1:4, ] + outer(c(6, -6, 7, -5), phase)
+    colnames(x) <- colnames(free) <- paste0("cell", 1:n)
+    pairs <- function(dag) {
+        edges <- cape_edges(dag)
+        sort(paste0(pmin(edges$from, edges$to), pmax(edges$from, edges$to)))
+    }
+    refined <- function(...) suppressWarnings(cape_learn_dag(..., param = DagParam(sem = "linear"), seed = 1))
+    expect_gt(length(pairs(refined(x))), 4)
+    told <- refined(x, covariates = phase)
+    expect_identical(pairs(told), "ab")
+    # What a linear regression leaves of the genes is left, whatever was added to them.
+    residuals <- t(apply(free, 1, function(y) lm.fit(cbind(1, phase), y)$residuals))
+    expect_equal(cape_weights(told), cape_weights(refined(residuals)), tolerance = 1e-6)
+    fit <- suppressWarnings(cape_calculate(x, dag = DagParam(sem = "linear"), seed = 1, covariates = phase))
+    expect_identical(cape_weights(fit), cape_weights(told))
+})
+
+test_that("covariates are columns of colData, tables and vectors, matched by name", {
+    x <- chain(100)
+    values <- function(covariates, x. = x, cells = 1:100) capeOmics:::covariate_values(x., covariates, cells)
+    age <- seq(20, 60, length.out = 100)
+    sex <- rep(c("f", "m", "f", "f"), 25)
+    right <- cbind(age, sex == "m", deparse.level = 0)
+    table <- data.frame(age = age, sex = sex)
+    sce <- SingleCellExperiment::SingleCellExperiment(list(logcounts = x), colData = S4Vectors::DataFrame(table))
+    expect_identical(values(table), right)
+    expect_identical(values(c("age", "sex"), sce), right)
+    expect_identical(values("age", sce), cbind(age, deparse.level = 0))
+    expect_identical(values(cbind(age = age, male = sex == "m")), right)
+    expect_identical(values(S4Vectors::DataFrame(age = S4Vectors::Rle(age), sex = factor(sex, c("f", "x", "m")))), right)
+    expect_identical(values(list(age)[[1]]), cbind(age, deparse.level = 0))
+    expect_identical(values(sex), cbind(as.numeric(sex == "m")))
+    p <- c(3:100, 2, 1)
+    rownames(table) <- colnames(x)
+    expect_identical(values(table[p, ]), right)
+    expect_identical(values(stats::setNames(age, colnames(x))[p]), cbind(age, deparse.level = 0))
+    expect_identical(values(table, cells = c(9, 2, 4)), cbind(age[c(9, 2, 4)], c(0, 1, 0)))
+    phase <- values(rep(c("G1", "S", "G2M", "S"), 25)) # three labels
+    expect_identical(phase, cbind(rep(c(0, 1, 0, 1), 25), rep(c(0, 0, 1, 0), 25)))
+    expect_message(expect_identical(dim(values(data.frame(age = age, batch = "one"))), c(100L, 1L)),
+        "'covariates\\$batch' is the same for all cells and explains nothing")
+})
+
+test_that("bad covariates have their error before the fit", {
+    x <- chain(100)
+    age <- as.numeric(1:100)
+    expect_error(learn(x, covariates = age[-1]), "'covariates' has 99 values; it must have one for each of 100 cells")
+    expect_error(learn(x, covariates = "age"), "'covariates' names 'age'; it must name columns of colData\\(x\\), or be")
+    expect_error(learn(x, covariates = data.frame(age = age[-1])), "'covariates' has 99 rows")
+    expect_error(learn(x, covariates = replace(age, 7, NA)), "'covariates\\$values' is missing for 1 cell")
+    expect_error(learn(x, covariates = replace(age, 7, Inf)), "is Inf for cell 7; it must be finite")
+    expect_error(learn(x, covariates = data.frame(day = as.Date("2020-01-01") + 1:100)),
+        "'covariates\\$day' is .*; it must hold numbers, flags or labels")
+    expect_error(learn(x, covariates = stats::setNames(age, paste0("cell", 2:101))),
+        "'covariates' has names that the cells of 'x' do not have: 'cell101'")
+    expect_error(learn(x, covariates = cbind(a = age, a = age)), "'covariates' has the column 'a' more than once")
+    expect_error(learn(x, covariates = paste0("donor", 1:100)), "there are 99 covariates, which leave fewer than 10")
+})
+
 test_that("cells that were perturbed do not teach a feature its causes", {
     set.seed(3)
     n <- 2000

@@ -45,7 +45,8 @@ test_that("the fixed signatures are as agreed", {
     arguments <- function(name) names(formals(methods::unRematchDefinition(getMethod(name, "ANY"))))
     expect_identical(arguments("cape_fit"), c("x", "assay.type", "subset.row", "dag", "embed", "rotary",
         "name", "seed", "num.threads", "verbose", # and what came later behind
-        "knowledge", "batch", "perturbation", "cell.weights", "checkpoint", "checkpoint.every"))
+        "knowledge", "batch", "perturbation", "cell.weights", "covariates", "checkpoint",
+        "checkpoint.every"))
     expect_identical(arguments("cape_calculate"), setdiff(arguments("cape_fit"), "name"))
     expect_identical(arguments("cape_learn_dag"), c("x", "param", "seed", "..."))
     expect_identical(arguments("cape_embed_dag"), c("dag", "param", "seed", "..."))

@@ -24,7 +24,7 @@ test_that("knowledge and batches go into every subsample", {
     known <- cape_knowledge(required = data.frame(from = "x3", to = "x1"))
     batch <- c("alone", "alone", rep(c("a", "b"), 29))
     stable <- suppressWarnings(cape_stability(x, times = 4, param = linear(), seed = 1, knowledge = known,
-        batch = batch, perturbation = c("x2", rep(NA, 59)), cell.weights = rep(1:2, 30)))
+        batch = batch, perturbation = c("x2", rep(NA, 59)), cell.weights = rep(1:2, 30), covariates = seq(0, 1, length.out = 60)))
     expect_identical(stable$frequency["x3", "x1"], 1)
 })
 
