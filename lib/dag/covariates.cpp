@@ -15,6 +15,9 @@ module cape.dag;
 #include "dag/row_design.hpp"
 
 namespace cape {
+// GCC 14 crashes on a member whose imported class it has not completed before.
+static_assert(sizeof(Matrix) > 0 && sizeof(std::vector<double>) > 0);
+
 namespace {
 
 // Of a column: what its rows count, and covariates that are orthonormal by it, within batches.
